@@ -147,7 +147,7 @@ def test_ports_share_several_queues():
     files = len(os.listdir("/proc/%d/fd" % s.daemon.pid))
     lab.sh("prlimit", "--pid", s.daemon.pid, "--nofile=%d:" % (files + 30))
     s.vsctl("set", "Open_vSwitch", ".", "other_config:rx-pool-basic-queues=128")
-    lab.wait_until(lambda: "128 shared queues by flow for 2 ports failed: Too many open files" in error(s, t.b.port), "the row says why")
+    lab.wait_until(lambda: "cannot set up 128 shared queues (packets distributed by flow) for 2 ports: Too many open files" in error(s, t.b.port), "the row says why")
     s.vsctl("set", "Open_vSwitch", ".", "other_config:rx-pool-basic-queues=2")
     lab.wait_until(lambda: error(s, t.b.port) == "", "no error")
     t.wait_for(20)

@@ -26,11 +26,11 @@ def test_why_the_last_packet_was_dropped():
     assert not ping(a, "10.1.1.2")
     text, word = asked("br0", a.port)
     assert "Flow: icmp,in_port=1," in text and "icmp_type=8" in text, text
-    assert word == "Dropped by the tables as they are now. The last word, bridge br0: no flow of table 4 matches", word
+    assert word == "Dropped by the tables as they are now. Deciding rule, bridge br0: no flow of table 4 matches", word
     assert not ping(a, "10.1.1.2", "-Q", "32")
     for words in ((), ("br0",), ("ovs-netdev",), ("br0", a.port)):
         text, word = asked(*words)
-        assert "nw_tos=32" in text and re.search(r"The last word, bridge br0: cookie=0x77, table_id=4, .*nw_tos=32,actions=drop$", word), text
+        assert "nw_tos=32" in text and re.search(r"Deciding rule, bridge br0: cookie=0x77, table_id=4, .*nw_tos=32,actions=drop$", word), text
     # An upcall drops the first packet of a flow, the megaflow the next ones.
     assert not ping(b, "10.1.1.1", "-Q", "32", "-c", "3", "-i", "0.2")
     assert "nw_src=10.1.1.2" in asked("br0", b.port)[0]
@@ -42,7 +42,7 @@ def test_why_the_last_packet_was_dropped():
     assert counts.findall(before) == counts.findall(s.ofctl("dump-flows", "br0", "table=4"))
     s.ofctl("mod-flows", "br0", "table=4,icmp,nw_tos=32,actions=NORMAL")
     text, word = asked("br0", a.port)
-    assert word.startswith("Not dropped by the tables as they are now. The last word, bridge br0: table_id=4"), text
+    assert word.startswith("Not dropped by the tables as they are now. Deciding rule, bridge br0: table_id=4"), text
     assert ping(a, "10.1.1.2", "-Q", "32")
 
 

@@ -1,4 +1,5 @@
-//! The MAC learning table of one bridge: maps VLAN and MAC address to a port.
+//! The MAC learning table of one bridge: maps VLAN and MAC address to a port. In this file a port is a bundle: all ports of one Port row,
+//! so a bond is one port.
 //!
 //! Numbers and rules are those of `ovs-vswitchd`, because `fdb/show` and `fdb/stats-show` print them: a default ageing time of 300 s, 8192 entries,
 //! times in whole seconds. When the table is full, the port with the most entries loses its least recently used entry. So a port that floods invented
@@ -77,7 +78,7 @@ pub struct MacObservation {
     pub bond: bool,
 }
 
-/// The part of the learning table that translations read. The switch implements it for the table behind its lock, tests for a plain table.
+/// The part of the learning table that translations read. [`MacTable`] implements it; the switch implements it for its table behind a lock, too.
 pub trait MacRead {
     /// The port behind which a station is. `None`: the station is unknown, the address is a group address, or the VLAN is flooded.
     fn port_of(&self, vlan: u16, mac: Mac) -> Option<BundleId>;
@@ -86,7 +87,7 @@ pub trait MacRead {
     /// Whether a static entry for the station exists.
     fn is_static(&self, vlan: u16, mac: Mac) -> bool;
     /// Whether the station sent a gratuitous ARP through a port that is not a bond in the last 5 s.
-    fn was_announced(&self, vlan: u16, mac: Mac) -> bool;
+    fn is_grat_arp_locked(&self, vlan: u16, mac: Mac) -> bool;
 }
 
 /// The MAC learning table of one bridge; see the module documentation.
@@ -429,7 +430,7 @@ impl MacRead for MacTable {
         self.get(vlan, mac).is_some_and(MacEntry::is_static)
     }
 
-    fn was_announced(&self, vlan: u16, mac: Mac) -> bool {
+    fn is_grat_arp_locked(&self, vlan: u16, mac: Mac) -> bool {
         self.get(vlan, mac).is_some_and(|e| e.is_grat_arp_locked(self.now))
     }
 }

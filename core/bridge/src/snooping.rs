@@ -1,5 +1,5 @@
 //! Multicast snooping of one bridge (RFC 4541): which ports joined which multicast group, and behind which ports
-//! multicast routers are.
+//! multicast routers are. In this file a port is a bundle: all ports of one Port row, so a bond is one port.
 //!
 //! Numbers and rules are those of `ovs-vswitchd`, because `mdb/show` prints them: a default ageing time of 300 s, 2048
 //! groups, 180 s for routers, times in whole seconds. As in `ovs-vswitchd`, only the group that was renewed longest ago
@@ -7,8 +7,8 @@
 //! most groups loses the group that was renewed longest ago. So a port that joins invented groups cannot evict the
 //! groups of other ports.
 //!
-//! **Invariants**: `by_use` and the queues of `by_port` hold each group exactly once under its `used` stamp, `by_load`
-//! holds each port once under the length of its queue, and `routers_by_use` holds each router once. `changes` holds
+//! **Invariants**: `by_renewal` and the queues of `by_port` hold each group exactly once under its `renewed` stamp, `by_load`
+//! holds each port once under the length of its queue, and `routers_by_renewal` holds each router once. `changes` holds
 //! each change after which a translation may differ, until the caller takes it.
 
 use crate::BundleId;
@@ -52,7 +52,7 @@ struct Group {
     /// The port for which this group counts in `by_port`: one of the members, or the last member that left.
     port: BundleId,
     /// Position in the order of renewal.
-    used: u64,
+    renewed: u64,
 }
 
 /// A port behind which a multicast router is.
@@ -61,7 +61,7 @@ struct Router {
     /// Second at which the port stops being a router port.
     expires: u64,
     /// Position in the order of renewal.
-    used: u64,
+    renewed: u64,
     /// Position in the order in which routers were learned; translations send to routers in this order.
     added: u64,
 }
@@ -97,8 +97,8 @@ pub struct SnoopingStats {
     pub expired: u64,
 }
 
-/// The part of the table that translations read. The switch implements it for the table behind its lock, tests for a
-/// plain table.
+/// The part of the table that translations read. [`GroupTable`] implements it; the switch implements it for its table
+/// behind a lock, too.
 pub trait GroupRead {
     /// The ports that joined a group, in the order in which they joined. `None`: the group is not registered.
     fn members(&self, vlan: u16, group: Ipv6Addr) -> Option<Vec<BundleId>>;
@@ -106,8 +106,8 @@ pub trait GroupRead {
     fn routers_of(&self, vlan: u16) -> Vec<BundleId>;
     /// All router ports with their VLANs, in the order in which they were learned.
     fn routers(&self) -> Vec<(u16, BundleId)>;
-    /// The number of changes that a message would make: groups and router ports that it would add, and groups that the
-    /// port would leave.
+    /// The number of changes that the log reports for a message: groups and router ports that it would add, and groups that the
+    /// port would leave. A port that joins a registered group is not counted.
     fn count_changes(&self, vlan: u16, port: BundleId, message: &Message) -> usize;
 }
 
@@ -116,18 +116,18 @@ pub trait GroupRead {
 pub struct GroupTable {
     groups: HashMap<Key, Group>,
     /// All groups, the group that was renewed longest ago first.
-    by_use: BTreeMap<u64, Key>,
+    by_renewal: BTreeMap<u64, Key>,
     /// The groups that count for each port, in the same order.
     by_port: BTreeMap<BundleId, BTreeMap<u64, Key>>,
     /// The ports by their number of groups.
     by_load: BTreeSet<(usize, BundleId)>,
     routers: BTreeMap<(u16, BundleId), Router>,
-    routers_by_use: BTreeMap<u64, (u16, BundleId)>,
+    routers_by_renewal: BTreeMap<u64, (u16, BundleId)>,
     /// Ports to which all multicast packets are sent.
     flood_ports: Vec<BundleId>,
     /// Ports to which all reports are sent.
     report_ports: Vec<BundleId>,
-    /// The last stamp of `used`, `renewed` or `added`.
+    /// The last stamp of `renewed`, `renewed` or `added`.
     last_stamp: u64,
     /// Ageing time of groups in seconds.
     aging: u32,
@@ -144,11 +144,11 @@ impl Default for GroupTable {
     fn default() -> GroupTable {
         GroupTable {
             groups: HashMap::new(),
-            by_use: BTreeMap::new(),
+            by_renewal: BTreeMap::new(),
             by_port: BTreeMap::new(),
             by_load: BTreeSet::new(),
             routers: BTreeMap::new(),
-            routers_by_use: BTreeMap::new(),
+            routers_by_renewal: BTreeMap::new(),
             flood_ports: Vec::new(),
             report_ports: Vec::new(),
             last_stamp: 0,
@@ -218,10 +218,11 @@ impl GroupTable {
         &self.report_ports
     }
 
-    /// All memberships, then all router ports, each renewed longest ago first, which is the order of `mdb/show`.
+    /// All memberships, then all router ports, in the order of `mdb/show`: the group that was renewed longest ago first, within a
+    /// group the membership that was renewed longest ago first, then the router port that was renewed longest ago first.
     pub fn iter(&self, now: Millis) -> impl Iterator<Item = Membership> {
         let age = move |aging, expires| i64::from(aging) - (expires as i64 - secs(now) as i64);
-        let groups = self.by_use.values().filter_map(|key| Some((key, self.groups.get(key)?)));
+        let groups = self.by_renewal.values().filter_map(|key| Some((key, self.groups.get(key)?)));
         let members = groups.flat_map(move |((vlan, group), g)| {
             let mut members: Vec<&Member> = g.members.iter().collect();
             members.sort_by_key(|m| m.renewed);
@@ -232,7 +233,7 @@ impl GroupTable {
                 age: age(self.aging, m.expires),
             })
         });
-        let routers = self.routers_by_use.values().filter_map(move |key| {
+        let routers = self.routers_by_renewal.values().filter_map(move |key| {
             let age = age(ROUTER_AGING as u32, self.routers.get(key)?.expires);
             Some(Membership { port: key.1, vlan: key.0, group: None, age })
         });
@@ -265,7 +266,7 @@ impl GroupTable {
         let known = self.routers.get(&(vlan, port)).copied();
         match known {
             Some(known) => {
-                self.routers_by_use.remove(&known.used);
+                self.routers_by_renewal.remove(&known.renewed);
             }
             None => {
                 self.stats.learned += 1;
@@ -273,9 +274,9 @@ impl GroupTable {
             }
         }
         let added = known.map_or(self.last_stamp, |known| known.added);
-        let router = Router { expires: secs(now) + ROUTER_AGING, used: self.last_stamp, added };
+        let router = Router { expires: secs(now) + ROUTER_AGING, renewed: self.last_stamp, added };
         self.routers.insert((vlan, port), router);
-        self.routers_by_use.insert(self.last_stamp, (vlan, port));
+        self.routers_by_renewal.insert(self.last_stamp, (vlan, port));
     }
 
     /// Whether a port receives all multicast packets of a VLAN, so that it need not join groups.
@@ -296,7 +297,7 @@ impl GroupTable {
             self.stats.learned += 1;
             self.changes.push(SnoopingChange::Group(key.1));
         }
-        let mut group = known.unwrap_or(Group { members: Vec::new(), protocol, port, used: 0 });
+        let mut group = known.unwrap_or(Group { members: Vec::new(), protocol, port, renewed: 0 });
         if group.members.is_empty() {
             group.port = port;
         }
@@ -309,7 +310,7 @@ impl GroupTable {
                 self.changes.push(SnoopingChange::Group(key.1));
             }
         }
-        (group.protocol, group.used) = (protocol, self.last_stamp);
+        (group.protocol, group.renewed) = (protocol, self.last_stamp);
         self.link(key, group);
     }
 
@@ -355,7 +356,7 @@ impl GroupTable {
 
     /// Removes everything that was learned at a port, because hosts and routers are behind another port now.
     pub fn forget_port(&mut self, port: BundleId) {
-        let keys: Vec<Key> = self.by_use.values().copied().collect();
+        let keys: Vec<Key> = self.by_renewal.values().copied().collect();
         for key in keys {
             let removed = self.remove_members(key, |m| m.port == port);
             if removed != 0 && self.groups.get(&key).is_some_and(|g| g.members.is_empty()) {
@@ -364,7 +365,7 @@ impl GroupTable {
         }
         let before = self.routers.len();
         self.routers.retain(|(_, p), _| *p != port);
-        self.routers_by_use.retain(|_, (_, p)| *p != port);
+        self.routers_by_renewal.retain(|_, (_, p)| *p != port);
         if self.routers.len() != before {
             self.changes.push(SnoopingChange::Routers);
         }
@@ -377,17 +378,17 @@ impl GroupTable {
             self.changes.push(SnoopingChange::Routers);
         }
         self.groups.clear();
-        self.by_use.clear();
+        self.by_renewal.clear();
         self.by_port.clear();
         self.by_load.clear();
         self.routers.clear();
-        self.routers_by_use.clear();
+        self.routers_by_renewal.clear();
     }
 
     /// Removes members and router ports that aged out, groups without members, and groups beyond the maximum number.
     pub fn run(&mut self, now: Millis) {
         let now = secs(now);
-        while let Some(key) = self.by_use.values().next().copied() {
+        while let Some(key) = self.by_renewal.values().next().copied() {
             if self.groups.len() > self.size {
                 self.evict();
                 continue;
@@ -402,10 +403,10 @@ impl GroupTable {
             }
             self.stats.expired += expired as u64;
         }
-        while let Some((&used, &key)) = self.routers_by_use.iter().next()
+        while let Some((&renewed, &key)) = self.routers_by_renewal.iter().next()
             && self.routers.get(&key).is_none_or(|r| r.expires <= now)
         {
-            self.routers_by_use.remove(&used);
+            self.routers_by_renewal.remove(&renewed);
             self.routers.remove(&key);
             self.stats.expired += 1;
             self.changes.push(SnoopingChange::Routers);
@@ -440,20 +441,20 @@ impl GroupTable {
     }
 
     fn link(&mut self, key: Key, group: Group) {
-        self.by_use.insert(group.used, key);
+        self.by_renewal.insert(group.renewed, key);
         let queue = self.by_port.entry(group.port).or_default();
         self.by_load.remove(&(queue.len(), group.port));
-        queue.insert(group.used, key);
+        queue.insert(group.renewed, key);
         self.by_load.insert((queue.len(), group.port));
         self.groups.insert(key, group);
     }
 
     fn unlink(&mut self, key: Key) -> Option<Group> {
         let group = self.groups.remove(&key)?;
-        self.by_use.remove(&group.used);
+        self.by_renewal.remove(&group.renewed);
         if let Some(queue) = self.by_port.get_mut(&group.port) {
             self.by_load.remove(&(queue.len(), group.port));
-            queue.remove(&group.used);
+            queue.remove(&group.renewed);
             if queue.is_empty() {
                 self.by_port.remove(&group.port);
             } else {

@@ -73,21 +73,24 @@ impl Conntrack {
     ) {
         if !fresh && self.earlier_connection(meta, prepared.action).is_some() {
             read.kind = PacketKind::LookedUp;
-        } else if !fresh && meta.earlier.hash().is_some() && self.read_new(packet, meta, prepared, read) {
+        } else if !fresh
+            && meta.earlier.hash().is_some()
+            && self.read_without_connection(packet, meta, prepared, read)
+        {
         } else if packet.ethertype == ethertype::IPV4
             && read.words.read_ipv4(packet, prepared.action.zone, checks).is_some()
         {
             read.kind = PacketKind::Ipv4;
-            find(read.words.hash_ipv4(&self.chain), prepared, read);
+            prefetch_bucket(read.words.hash_ipv4(&self.chain), prepared, read);
         } else {
             self.read_other(packet, prepared, (read, checks));
         }
     }
 
     /// Reads a packet that had no connection at an earlier `ct` of the same zone. Its checksums are not verified again, and its key is not
-    /// hashed again. `false`: nothing was read, because the packet is of another kind; use the other read functions.
+    /// hashed again. `false`: nothing was read, because the earlier `ct` was of another zone or the packet is invalid; use the other read functions.
     #[inline(never)]
-    fn read_new<'t>(
+    fn read_without_connection<'t>(
         &'t self,
         packet: &Packet<'_>,
         meta: &Metadata,
@@ -110,7 +113,7 @@ impl Conntrack {
             }
             read.kind = PacketKind::Other;
         }
-        find(hash, prepared, read);
+        prefetch_bucket(hash, prepared, read);
         true
     }
 
@@ -126,13 +129,13 @@ impl Conntrack {
         let zone = prepared.action.zone;
         if packet.ethertype == ethertype::IPV6 && read.words.read_ipv6(packet, zone, checks).is_some() {
             read.kind = PacketKind::Ipv6;
-            return find(read.words.hash_ipv6(&self.chain), prepared, read);
+            return prefetch_bucket(read.words.hash_ipv6(&self.chain), prepared, read);
         }
         read.fields = packet_fields::read(packet, zone, checks);
         read.kind = PacketKind::Invalid;
         if let Some(fields) = &read.fields {
             read.kind = PacketKind::Other;
-            find(fields.key.hash(&self.chain), prepared, read);
+            prefetch_bucket(fields.key.hash(&self.chain), prepared, read);
         }
     }
 
@@ -199,7 +202,7 @@ impl Conntrack {
                     let packet = &read.words;
                     match record.match_ipv4(packet.meta_bits, packet.addresses, packet.ports) {
                         Some(found) => {
-                            // Only these packets are searched in the cache: not tracked before, with an action that only tracks.
+                            // Only connections of packets that were not tracked before, with an action that only tracks, are looked up in the cache.
                             if fresh && prepared.is_tracking_only() {
                                 cache.insert(packet, &found.cached(number));
                                 if self.track_only(packet, &found, (number, record), meta, prepared) {
@@ -285,8 +288,9 @@ impl Conntrack {
     }
 }
 
+/// Stores the hash of a packet's connection, and requests the cache line of its bucket.
 #[inline(always)]
-fn find<'t>(hash: u64, prepared: &PreparedAction<'t>, read: &mut ReadPacket<'t>) {
+fn prefetch_bucket<'t>(hash: u64, prepared: &PreparedAction<'t>, read: &mut ReadPacket<'t>) {
     read.hint = IndexHint { hash, bucket: prepared.table.prefetch(hash), guess: None, reply: None };
 }
 

@@ -3,7 +3,7 @@
 use crate::established::PreparedAction;
 use crate::helper::{self, Parent};
 use crate::key::Key;
-use crate::limits::{Admission, CountedPlace};
+use crate::limits::{Admission, CountedIn};
 use crate::nat::{Nat, RandomSource};
 use crate::packet_fields::PacketFields;
 use crate::packet_words::{Endpoints4, PacketEdit, PendingTranslation};
@@ -177,7 +177,7 @@ impl Conntrack {
                 }
             }
             Err(_) => {
-                self.limits.release(CountedPlace { zone: contents.key.zone, count_id: contents.zone_count });
+                self.limits.release(CountedIn { zone: contents.key.zone, count_id: contents.zone_count });
             }
         }
         added.map(|(handle, record)| Connection { handle, record })

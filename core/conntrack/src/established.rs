@@ -10,7 +10,7 @@ use crate::nat::{FixedNat, Nat};
 use crate::packet_fields::Content;
 use crate::packet_words::{Endpoints4, PacketEdit, PacketWords, PendingTranslation};
 use crate::protocol::UdpState;
-use crate::record::{ConnectionMatch, Pair, Record};
+use crate::record::{ConnectionMatch, Ipv6AddressPair, Record};
 use crate::table::{Handle, Table};
 use crate::tcp::{self, Segment};
 use crate::timeout::Timeout;
@@ -88,7 +88,7 @@ impl Conntrack {
     /// Tracks a packet of the matched connection. `state`: the packet's `ct_state` in this zone. `meta` is output only. `None`: nothing was
     /// changed; use the general path.
     #[inline(always)]
-    pub(crate) fn track_matched<A: Addresses>(
+    pub(crate) fn track_matched<A: AddressPair>(
         &self,
         packet: &PacketWords,
         found: &ConnectionMatch<A>,
@@ -225,18 +225,18 @@ impl Conntrack {
     }
 }
 
-/// Source and destination address of a connection, IPv4 (`u64`) or IPv6 ([`Pair`]).
-pub(crate) trait Addresses: Copy {
+/// Source and destination address of a connection, IPv4 (`u64`) or IPv6 ([`Ipv6AddressPair`]).
+pub(crate) trait AddressPair: Copy {
     /// Source and destination address, each as two 64-bit halves.
-    fn pair(self) -> Pair;
+    fn pair(self) -> Ipv6AddressPair;
     fn is_ipv6() -> bool;
     /// The addresses and ports that a translated packet gets. `None` for IPv6: [`Endpoints4`] cannot hold IPv6 addresses.
     fn endpoints(found: &ConnectionMatch<Self>) -> Option<Endpoints4>;
 }
 
-impl Addresses for u64 {
+impl AddressPair for u64 {
     #[inline(always)]
-    fn pair(self) -> Pair {
+    fn pair(self) -> Ipv6AddressPair {
         [[0, self >> 32], [0, self & 0xffff_ffff]]
     }
 
@@ -253,9 +253,9 @@ impl Addresses for u64 {
     }
 }
 
-impl Addresses for Pair {
+impl AddressPair for Ipv6AddressPair {
     #[inline(always)]
-    fn pair(self) -> Pair {
+    fn pair(self) -> Ipv6AddressPair {
         self
     }
 
@@ -265,14 +265,14 @@ impl Addresses for Pair {
     }
 
     #[inline(always)]
-    fn endpoints(_: &ConnectionMatch<Pair>) -> Option<Endpoints4> {
+    fn endpoints(_: &ConnectionMatch<Ipv6AddressPair>) -> Option<Endpoints4> {
         None
     }
 }
 
 /// The tuple of the first packet of a connection.
 #[inline(always)]
-fn tuple<A: Addresses>(found: &ConnectionMatch<A>, proto: u8) -> Tuple {
+fn tuple<A: AddressPair>(found: &ConnectionMatch<A>, proto: u8) -> Tuple {
     let ([src, dst], ports) = (found.original.0.pair(), found.original.1);
     Tuple { proto, v6: A::is_ipv6(), src, dst, tp_src: (ports >> 32) as u16, tp_dst: ports as u16 }
 }

@@ -56,9 +56,9 @@ struct Zone {
 
 /// How a connection is included in the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CountedPlace {
+pub(crate) struct CountedIn {
     pub(crate) zone: u16,
-    /// Id of the zone count that includes the connection; 0: the zone has no limit.
+    /// Id of the zone count that includes the connection; 0: none, because the zone had no limit when the connection began.
     pub(crate) count_id: u32,
 }
 
@@ -104,7 +104,7 @@ impl Limits {
 
     /// Counts a new connection of a zone in the place of an evicted one, if the limits allow it; the total does not change. Returns the
     /// id of the zone count that includes it.
-    pub(crate) fn admit_instead(&self, zone: u16, evicted: CountedPlace) -> Option<u32> {
+    pub(crate) fn admit_instead(&self, zone: u16, evicted: CountedIn) -> Option<u32> {
         let count_id = self.admit_to_zone(zone);
         // The maximum may have been reduced below the number of connections.
         let Some(count_id) = count_id.filter(|_| self.count() <= self.max()) else {
@@ -121,7 +121,7 @@ impl Limits {
     }
 
     /// Stops counting a connection.
-    pub(crate) fn release(&self, CountedPlace { zone, count_id }: CountedPlace) {
+    pub(crate) fn release(&self, CountedIn { zone, count_id }: CountedIn) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.zone_counter(zone).fetch_sub(1, Ordering::Relaxed);
         self.release_zone(zone, count_id);
@@ -137,13 +137,13 @@ impl Limits {
         self.by_zone.get().map_or(0, |zones| zones[usize::from(zone)].load(Ordering::Relaxed))
     }
 
-    /// The `most` zones with the most connections, sorted by zone, with their numbers of connections.
-    pub(crate) fn zones(&self, most: usize) -> Vec<(u16, u32)> {
+    /// Up to `max_zones` zones, those with the most connections, sorted by zone, each with its number of connections.
+    pub(crate) fn zones(&self, max_zones: usize) -> Vec<(u16, u32)> {
         let counts = (0..=u16::MAX).map(|zone| (zone, self.count_of_zone(zone)));
         let mut some: Vec<(u16, u32)> = counts.filter(|(_, n)| *n > 0).collect();
-        if some.len() > most {
-            some.select_nth_unstable_by_key(most, |(_, n)| std::cmp::Reverse(*n));
-            some.truncate(most);
+        if some.len() > max_zones {
+            some.select_nth_unstable_by_key(max_zones, |(_, n)| std::cmp::Reverse(*n));
+            some.truncate(max_zones);
         }
         some.sort_unstable();
         some
@@ -299,7 +299,7 @@ mod tests {
         }
         assert_eq!(limits.zones(10), [(0, 3), (7, 1), (u16::MAX, 2)]);
         assert_eq!(limits.zones(2), [(0, 3), (u16::MAX, 2)]);
-        limits.release(CountedPlace { zone: 7, count_id: 0 });
+        limits.release(CountedIn { zone: 7, count_id: 0 });
         assert_eq!(limits.zones(10), [(0, 3), (u16::MAX, 2)]);
         // Connections that were refused are not counted.
         limits.set(Some(7), 0);
@@ -315,13 +315,13 @@ mod tests {
         limits.set(Some(7), 1);
         let Admission::Counted(count_id) = limits.admit(7) else { panic!("zone 7 has no connection yet") };
         assert_eq!((limits.admit(0), limits.admit(1)), (Admission::Counted(0), Admission::Full));
-        let of_zone_7 = CountedPlace { zone: 7, count_id };
+        let of_zone_7 = CountedIn { zone: 7, count_id };
         assert_eq!(limits.admit_instead(1, of_zone_7), Some(0));
         assert_eq!((limits.count(), limits.zones(9)), (2, vec![(0, 1), (1, 1)]));
         // Zone 7 may have a connection again, but not a second one.
-        let of_zone_0 = CountedPlace { zone: 0, count_id: 0 };
+        let of_zone_0 = CountedIn { zone: 0, count_id: 0 };
         assert_eq!(limits.admit_instead(7, of_zone_0), Some(count_id));
-        assert_eq!(limits.admit_instead(7, CountedPlace { zone: 1, count_id: 0 }), None);
+        assert_eq!(limits.admit_instead(7, CountedIn { zone: 1, count_id: 0 }), None);
         assert_eq!((limits.count(), limits.zones(9)), (1, vec![(7, 1)]));
         // The maximum is reduced: the evicted connection gets no successor.
         assert_eq!(limits.admit(0), Admission::Counted(0));

@@ -7,7 +7,7 @@ use crate::checks::ChecksumCounts;
 use crate::key::{Endpoint, Key, Tuple};
 use crate::nat::{Translation, Transport};
 use crate::packet_fields::{Content, Packet, PacketFields};
-use crate::record::{IS_IPV6, Pair, Side};
+use crate::record::{IS_IPV6, Ipv6AddressPair, Side};
 use crate::table::Handle;
 use crate::tcp::Segment;
 use cpu::Chain;
@@ -23,7 +23,7 @@ pub(crate) struct PacketWords {
     /// Source and destination address of an IPv4 packet.
     pub(crate) addresses: u64,
     /// Source and destination address of an IPv6 packet.
-    pub(crate) ipv6_addresses: Pair,
+    pub(crate) ipv6_addresses: Ipv6AddressPair,
     /// Source and destination port, 32 bits each.
     pub(crate) ports: u64,
     pub(crate) content: Content,

@@ -146,7 +146,7 @@ impl Meta {
 pub(crate) const IS_IPV6: u64 = 4;
 
 /// Source and destination address of IPv6, each with its most significant half first.
-pub(crate) type Pair = [[u64; 2]; 2];
+pub(crate) type Ipv6AddressPair = [[u64; 2]; 2];
 
 /// A live connection that was found by the key of a packet. `A`: a source and a destination address.
 #[derive(Clone, Copy, Debug)]
@@ -248,7 +248,7 @@ impl Addresses {
     }
 
     #[inline(always)]
-    fn pair(&self, from: usize) -> Pair {
+    fn pair(&self, from: usize) -> Ipv6AddressPair {
         [0, 1].map(|n| [load(&self.0[from + n][0]), load(&self.0[from + n][1])])
     }
 }
@@ -394,10 +394,10 @@ impl Record {
     pub(crate) fn match_ipv6(
         &self,
         meta_bits: u64,
-        addresses: Pair,
+        addresses: Ipv6AddressPair,
         ports: u64,
         slab: &Slab<Addresses>,
-    ) -> Option<ConnectionMatch<Pair>> {
+    ) -> Option<ConnectionMatch<Ipv6AddressPair>> {
         let read = |reply: bool| Some(slab.get(self.addresses())?.pair(if reply { 2 } else { 0 }));
         self.match_key(meta_bits, (addresses, ports), |[src, dst]| [dst, src], read)
     }
@@ -460,7 +460,7 @@ impl Record {
     /// The keys of the original and the reply direction. The keys belong to the generation of `meta` only if the first word is still `meta`
     /// afterwards.
     pub(crate) fn keys(&self, meta: Meta, slab: &Slab<Addresses>) -> [Key; 2] {
-        let key = |[src, dst]: Pair, ports: u64| Key {
+        let key = |[src, dst]: Ipv6AddressPair, ports: u64| Key {
             zone: meta.zone(),
             v6: meta.v6(),
             proto: meta.proto(),

@@ -1,6 +1,6 @@
 //! Connection sweep (removal of expired connections), and eviction of dispensable connections when the table is full.
 
-use crate::limits::CountedPlace;
+use crate::limits::CountedIn;
 use crate::protocol::Protocol;
 use crate::record::{Meta, Record};
 use crate::table::{Handle, Table};
@@ -91,7 +91,7 @@ impl Conntrack {
     /// Evicts one connection that is expired, has no reply yet or is closing: the first one found, searching from where the last search
     /// ended. So a flood that fills the table evicts its own connections, and established connections stay. The evicted connection still
     /// counts towards the limits, so that no other thread uses its place.
-    pub(crate) fn evict_one(&self, now: Millis) -> Option<CountedPlace> {
+    pub(crate) fn evict_one(&self, now: Millis) -> Option<CountedIn> {
         let table = self.table.get()?;
         let used = table.used().max(1);
         let mut at = self.evict_from.fetch_add(CONNECTIONS_MAX, Ordering::Relaxed) % used;

@@ -8,7 +8,7 @@ use crate::atomic::AtomicU64;
 use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, Vacancy, shard_of};
 use crate::key::Key;
 use crate::numbers::SlotNumbers;
-use crate::record::{Addresses, ConnectionMatch, Meta, Pair, Phase, Record, RecordContents};
+use crate::record::{Addresses, ConnectionMatch, Ipv6AddressPair, Meta, Phase, Record, RecordContents};
 use crate::slab::{Slab, half_ahead};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -163,9 +163,9 @@ impl Table {
         &self,
         record: &Record,
         meta_bits: u64,
-        addresses: Pair,
+        addresses: Ipv6AddressPair,
         ports: u64,
-    ) -> Option<ConnectionMatch<Pair>> {
+    ) -> Option<ConnectionMatch<Ipv6AddressPair>> {
         record.match_ipv6(meta_bits, addresses, ports, &self.addresses)
     }
 

@@ -7,7 +7,7 @@ use crate::ahead::MemoryRequest;
 use crate::helper::{self, ControlPacket, Helper, Helpers};
 use crate::index::Bucket;
 use crate::key::{Key, Tuple};
-use crate::limits::{CountedPlace, Limits};
+use crate::limits::{CountedIn, Limits};
 use crate::nat::{Nat, Translation};
 use crate::packet_fields::{Content, PacketFields};
 use crate::packet_words::PendingTranslation;
@@ -501,10 +501,10 @@ impl Conntrack {
     }
 
     /// Removes a connection and its expectations; the connection still counts towards the limits. `None`: another thread has removed it.
-    pub(crate) fn remove_counted(&self, handle: Handle) -> Option<CountedPlace> {
+    pub(crate) fn remove_counted(&self, handle: Handle) -> Option<CountedIn> {
         self.forget_control(handle);
         let (zone, count_id) = self.table.get()?.remove(handle)?;
-        Some(CountedPlace { zone, count_id })
+        Some(CountedIn { zone, count_id })
     }
 }
 

@@ -520,7 +520,7 @@ impl Datapath {
 
     /// Frees removed flows and ranks subtables.
     pub fn tidy(&self, now: Millis) {
-        self.shared.upcalls.free_spent();
+        self.shared.upcalls.free_unneeded();
         self.with_credits(|flows, credits| {
             flows.reclaim(now, credits);
             flows.rank();

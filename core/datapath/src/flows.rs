@@ -9,7 +9,7 @@
 
 use crate::action::hash;
 use crate::program::Program;
-use crate::rewrite::Shared;
+use crate::rewrite::SharedPrograms;
 use classifier::megaflow::{InsertResult, Key, KeyMask, Megaflow, MegaflowPublisher};
 use cpu::prehashed::ByHash;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, Ufids};
@@ -124,7 +124,7 @@ pub(crate) struct FlowContent<'a> {
 /// All megaflows, as the publisher sees them.
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
-    rewrites: Shared,
+    rewrites: SharedPrograms,
     /// Index by half of the identifier. Two flows with the same half never exist at the same time.
     by_ufid: ByHash<u64, u32>,
     entries: Entries,
@@ -146,7 +146,7 @@ impl Flows {
     pub(crate) fn new(publisher: MegaflowPublisher<Program>, capacity: usize, ufids: Ufids) -> Flows {
         Flows {
             publisher,
-            rewrites: Shared::default(),
+            rewrites: SharedPrograms::default(),
             by_ufid: ByHash::default(),
             entries: Entries::default(),
             removed_owners: HashMap::new(),

@@ -18,7 +18,7 @@ const ITERATIONS_MAX: u32 = 63;
 /// counts as four quarters.
 const PARTS_OF_ITERATION: u32 = 4;
 
-/// The largest burst that a queue delivered in an iteration, of the queues whose packets could all be parked.
+/// The size of a burst, in three classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BurstSize {
     #[default]

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_that_come_when_others_have_nothing_earn_no_more() {
+    fn misses_polled_while_other_queues_are_empty_earn_a_sixteenth() {
         let share = earned_share(|iteration| if iteration % 64 == 0 { (32, 32, 1) } else { (0, 32, 0) });
         assert!((0.06..0.065).contains(&share), "{share}");
     }

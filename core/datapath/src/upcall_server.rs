@@ -9,7 +9,7 @@ use crate::flows::{MissOrigin, NewFlow, PublishResult};
 use crate::packet::Meta;
 use crate::program::{Op, Program};
 use crate::shared::{LockWait, Shared};
-use crate::upcalls::{AddressedAnswer, Outcome, Request, Spent, answer_all};
+use crate::upcalls::{AddressedAnswer, Outcome, Request, Unneeded, answer_all};
 use classifier::megaflow::{Key, Megaflow};
 use cpu::prefetch::prefetch_at;
 use dpif::{Translation, Upcall, UpcallHandler};
@@ -29,7 +29,7 @@ pub struct UpcallServer {
     /// Answers that are not sent yet; empty between two calls.
     answers: Vec<AddressedAnswer>,
     /// Memory that workers returned; empty between two calls.
-    spent: Vec<Spent>,
+    unneeded: Vec<Unneeded>,
     /// Memory for the programs of the next upcalls.
     memory: Vec<Vec<Op>>,
 }
@@ -75,15 +75,15 @@ impl UpcallServer {
             requests: Vec::new(),
             translated: Vec::new(),
             answers: Vec::new(),
-            spent: Vec::new(),
+            unneeded: Vec::new(),
             memory: Vec::new(),
         }
     }
 
     /// Serves some upcalls and returns how many. 0 means that no upcall waits.
     pub fn serve(&mut self) -> usize {
-        self.shared.upcalls.take(UPCALL_BATCH, &mut self.requests, &mut self.spent);
-        for (program, _) in self.spent.drain(..) {
+        self.shared.upcalls.take(UPCALL_BATCH, &mut self.requests, &mut self.unneeded);
+        for (program, _) in self.unneeded.drain(..) {
             if self.memory.len() < SPARE_PROGRAMS_MAX {
                 self.memory.push(program.ops);
             }

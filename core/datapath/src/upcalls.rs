@@ -7,7 +7,7 @@
 //! **A worker never waits for a lock here.** If the queue or the worker's inbox is locked, the worker tries again in
 //! its next iteration. Locks are held only while a few words are moved. A worker does not wait for the allocator
 //! either, which locks when a thread frees memory of another thread: copies of packets return to the worker with the
-//! answers, and programs return to a handler with the next requests ([`Spent`]).
+//! answers, and programs return to a handler with the next requests ([`Unneeded`]).
 //!
 //! The shell provides the functions that wake a sleeping handler and each worker.
 
@@ -47,7 +47,7 @@ pub(crate) struct Answer {
 }
 
 /// Memory that a handler allocated and a worker no longer needs; a handler frees it.
-pub(crate) type Spent = (Program, Arc<dyn FlowOwner>);
+pub(crate) type Unneeded = (Program, Arc<dyn FlowOwner>);
 
 /// What the worker must do with the packet of the request. Packets parked behind it are looked up again in any case.
 pub(crate) enum Outcome {
@@ -121,7 +121,7 @@ impl Inbox {
 #[derive(Default)]
 struct State {
     queue: FairQueue<Request>,
-    spent: Vec<Spent>,
+    unneeded: Vec<Unneeded>,
     wake: Option<Wake>,
     inboxes: Vec<Weak<Inbox>>,
 }
@@ -166,24 +166,24 @@ impl Upcalls {
         if self.servers.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
-        let left = (std::mem::take(&mut state.queue), std::mem::take(&mut state.spent));
+        let left = (std::mem::take(&mut state.queue), std::mem::take(&mut state.unneeded));
         let inboxes: Vec<_> = state.inboxes.iter().filter_map(Weak::upgrade).collect();
         drop(state);
         drop(left);
         inboxes.iter().for_each(|inbox| (inbox.wake)());
     }
 
-    /// Queues the requests of a worker and accepts its spent memory. Returns false and changes nothing if the queue
+    /// Queues the requests of a worker and accepts the programs and owners that it no longer needs. Returns false and changes nothing if the queue
     /// is locked or no handler exists.
-    pub(crate) fn submit(&self, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) -> bool {
+    pub(crate) fn submit(&self, requests: &mut Vec<Request>, unneeded: &mut Vec<Unneeded>) -> bool {
         let Some(mut state) = try_lock(&self.state) else { return false };
         if !self.has_handler_thread() {
             return false;
         }
-        if state.spent.is_empty() {
-            std::mem::swap(&mut state.spent, spent);
+        if state.unneeded.is_empty() {
+            std::mem::swap(&mut state.unneeded, unneeded);
         } else {
-            state.spent.append(spent);
+            state.unneeded.append(unneeded);
         }
         if requests.is_empty() {
             return true;
@@ -199,18 +199,18 @@ impl Upcalls {
         true
     }
 
-    /// Removes up to `most` requests from the queue. The spent memory of workers is moved to `spent`, which must be
+    /// Removes up to `most` requests from the queue. The programs and owners that workers no longer need are moved to `unneeded`, which must be
     /// empty.
-    pub(crate) fn take(&self, most: usize, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) {
+    pub(crate) fn take(&self, most: usize, requests: &mut Vec<Request>, unneeded: &mut Vec<Unneeded>) {
         let mut state = lock(&self.state);
-        std::mem::swap(&mut state.spent, spent);
+        std::mem::swap(&mut state.unneeded, unneeded);
         requests.extend(std::iter::from_fn(|| state.queue.pop()).take(most));
     }
 
-    /// Frees spent memory that no handler has fetched.
-    pub(crate) fn free_spent(&self) {
-        let spent = std::mem::take(&mut lock(&self.state).spent);
-        drop(spent);
+    /// Frees programs and owners that no handler has fetched.
+    pub(crate) fn free_unneeded(&self) {
+        let unneeded = std::mem::take(&mut lock(&self.state).unneeded);
+        drop(unneeded);
     }
 
     /// Number of requests in the queue.

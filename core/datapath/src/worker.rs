@@ -63,7 +63,7 @@ pub struct Worker {
     published_tally: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Iteration>,
-    /// What the queues without backoff delivered in the last iteration.
+    /// The largest burst of the last iteration, of the queues whose packets could all be parked.
     largest_burst: BurstSize,
     /// Whether the last iteration skipped a queue because of backoff.
     skipped_queue: bool,

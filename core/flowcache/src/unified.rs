@@ -275,22 +275,22 @@ mod tests {
     use cpu::Secret;
     use cpu::adversary::colliding_macs;
 
-    /// Returns how many of these stations a cache of minimum size still holds after all have been inserted.
-    fn known(macs: &[u64], secret: &Secret) -> usize {
+    /// Returns how many of these MAC addresses a cache of minimum size still holds after all have been inserted.
+    fn count_held(macs: &[u64], secret: &Secret) -> usize {
         let mask = [0, 0, u64::MAX, 0, 0, 0, 0, 0];
         let hash = |mac: u64| cpu::hash_line(&[0, 0, mac << 16, 0, 0, 0, 0, 0], &mask, secret);
         let mut cache: Unified = Unified::new(MIN_BUCKETS, MIN_BUCKETS, None);
         for (&mac, megaflow) in macs.iter().zip(0..) {
             cache.insert(Learned { hash: hash(mac), megaflow, subtable: 0, port: 1 });
         }
-        let mut is_known = |(&mac, index): (&u64, u32)| {
+        let mut is_held = |(&mac, index): (&u64, u32)| {
             let resolve = |entry| (entry == Entry::Megaflow(index)).then_some(index);
             cache.lookup(hash(mac), resolve).is_some()
         };
-        macs.iter().zip(0..).filter(|pair| is_known(*pair)).count()
+        macs.iter().zip(0..).filter(|pair| is_held(*pair)).count()
     }
 
-    /// With any CRC these stations would have the same hash, and the cache would hold only [`SAME_SIGNATURE_MAX`] of
+    /// With any CRC these addresses would have the same hash, and the cache would hold only [`SAME_SIGNATURE_MAX`] of
     /// them.
     #[test]
     fn chosen_addresses_do_not_collide() {
@@ -299,7 +299,7 @@ mod tests {
             (0..1 << 15).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16).collect();
         for seed in [1, 2, 3] {
             let secret = Secret::new(seed);
-            let (n, of_others) = (known(&chosen, &secret), known(&others, &secret));
+            let (n, of_others) = (count_held(&chosen, &secret), count_held(&others, &secret));
             assert!(n.abs_diff(of_others) < 300 && n > 32_000, "{n} known, of others {of_others}");
         }
     }

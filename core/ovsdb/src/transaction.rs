@@ -11,7 +11,7 @@ use crate::integrity::{Draft, RowId};
 use crate::json::{as_integer, parse_uuid};
 use crate::members::{Kinds, Members};
 use crate::mutation::Mutation;
-use crate::operation::Operation as ClientOperation;
+use crate::operation::Operation;
 use crate::rbac::{Client, Rule, refusal};
 use crate::schema::{TableSchema, VERSION_COLUMN};
 use crate::value::{Datum, Symbols};
@@ -157,7 +157,7 @@ pub fn execute(
 /// Executes operations of the server itself, which may also change a reserved database.
 pub fn apply_own(
     db: &Database,
-    operations: &[ClientOperation],
+    operations: &[Operation],
     new_uuid: &mut dyn FnMut() -> Uuid,
 ) -> Result<Commit, Error> {
     let context = Context::default();
@@ -175,7 +175,7 @@ pub fn apply_own(
 }
 
 /// The members of the current operation.
-type Operation<'m, 'j> = &'m mut Members<'j>;
+type OperationMembers<'m, 'j> = &'m mut Members<'j>;
 type OperationResult = Result<Map<String, Json>, Halt>;
 
 impl<'a> Execution<'a> {
@@ -239,7 +239,7 @@ impl<'a> Execution<'a> {
         Ok(result)
     }
 
-    fn table(&self, members: Operation) -> Option<(usize, &'a TableSchema)> {
+    fn table(&self, members: OperationMembers) -> Option<(usize, &'a TableSchema)> {
         let name = members.required("table", Kinds::ID)?.as_str()?;
         let schema = self.draft.schema;
         let index = schema.table_index(name);
@@ -309,7 +309,7 @@ impl<'a> Execution<'a> {
         Some(found.into_iter().chain(touched.map(|((_, uuid), _)| *uuid)).collect())
     }
 
-    fn insert(&mut self, members: Operation) -> OperationResult {
+    fn insert(&mut self, members: OperationMembers) -> OperationResult {
         let table = self.table(members);
         let uuid = members.optional("uuid", Kinds::STRING);
         let name = members.optional("uuid-name", Kinds::ID);
@@ -360,7 +360,7 @@ impl<'a> Execution<'a> {
         Ok(uuid)
     }
 
-    fn select(&mut self, members: Operation) -> OperationResult {
+    fn select(&mut self, members: OperationMembers) -> OperationResult {
         let table = self.table(members);
         let condition = members.required("where", Kinds::ARRAY);
         let columns = members.optional("columns", Kinds::ARRAY);
@@ -386,7 +386,7 @@ impl<'a> Execution<'a> {
         Ok(object_of_one("rows", rows.into_iter().map(row_json).collect()))
     }
 
-    fn update(&mut self, members: Operation) -> OperationResult {
+    fn update(&mut self, members: OperationMembers) -> OperationResult {
         let table = self.table(members);
         let condition = members.required("where", Kinds::ARRAY);
         let row_json = members.required("row", Kinds::OBJECT);
@@ -416,7 +416,7 @@ impl<'a> Execution<'a> {
         Ok(object_of_one("count", uuids.len().into()))
     }
 
-    fn mutate(&mut self, members: Operation) -> OperationResult {
+    fn mutate(&mut self, members: OperationMembers) -> OperationResult {
         let table = self.table(members);
         let condition = members.required("where", Kinds::ARRAY);
         let mutations = members.required("mutations", Kinds::ARRAY).and_then(Json::as_array);
@@ -443,7 +443,7 @@ impl<'a> Execution<'a> {
         Ok(object_of_one("count", uuids.len().into()))
     }
 
-    fn delete(&mut self, members: Operation) -> OperationResult {
+    fn delete(&mut self, members: OperationMembers) -> OperationResult {
         let condition = members.required("where", Kinds::ARRAY);
         let table = self.table(members);
         members.check()?;
@@ -458,7 +458,7 @@ impl<'a> Execution<'a> {
         Ok(object_of_one("count", rows.len().into()))
     }
 
-    fn wait(&mut self, members: Operation) -> OperationResult {
+    fn wait(&mut self, members: OperationMembers) -> OperationResult {
         let timeout = members.optional("timeout", Kinds::INTEGER);
         let condition = members.required("where", Kinds::ARRAY);
         let columns = members.optional("columns", Kinds::ARRAY);
@@ -505,7 +505,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    fn assert(&mut self, members: Operation) -> OperationResult {
+    fn assert(&mut self, members: OperationMembers) -> OperationResult {
         let Some(lock) = members.required("lock", Kinds::ID).and_then(Json::as_str) else {
             return Ok(Map::new());
         };

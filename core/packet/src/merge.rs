@@ -22,7 +22,7 @@ const IP_MAX: usize = 65_535;
 const PAYLOAD_MIN: usize = 256;
 /// Minimum length of the first frame of a run: Ethernet, IPv4 and TCP headers and the minimum payload.
 const FIRST_FRAME_MIN: usize = 14 + 20 + 20 + PAYLOAD_MIN;
-/// Maximum number of connections that are tracked in one burst.
+/// Maximum number of runs in one burst; segments beyond it are not merged.
 const RUNS_MAX: usize = 16;
 
 /// Header fields of a frame that may be merged.

@@ -30,7 +30,7 @@ pub struct Settings {
     pub policy: Option<Policy>,
     /// Load limit of the predictive policy in percent: the load threshold if it is set, otherwise the default of that
     /// policy.
-    pub load_limit: u8,
+    pub load_threshold: u8,
 }
 
 impl Default for Settings {
@@ -41,7 +41,7 @@ impl Default for Settings {
             improvement: 25,
             minutes: 1,
             policy: None,
-            load_limit: DEFAULT_LOAD_LIMIT,
+            load_threshold: DEFAULT_LOAD_LIMIT,
         }
     }
 }

@@ -55,7 +55,7 @@ pub struct Queue {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// `pmd-auto-lb-load-threshold`, in cores. A core is overloaded if its load is higher than this and than the even load.
-    pub load_limit: f64,
+    pub load_threshold: f64,
     /// A core counts as relieved when its load is at most this multiple of the even load.
     pub relieved_at: f64,
     /// Largest number of moves in a NUMA node.
@@ -198,7 +198,7 @@ impl<'a> Node<'a> {
     fn best_step(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
         let load_now = self.load_now(hot);
         let min_gain =
-            if load_now > limits.load_limit { limits.min_gain } else { limits.min_gain_below_limit };
+            if load_now > limits.load_threshold { limits.min_gain } else { limits.min_gain_below_limit };
         let min_swap_gain = limits.swap_factor * min_gain;
         let mut best_step: Option<Step> = None;
         let mut consider = |step: Step, min_gain: f64| {
@@ -288,7 +288,7 @@ pub fn plan(
         let (before, even_load) = (node.busiest_load(), node.even_load(queues));
         // An overloaded core drops packets, so it is relieved down to the load limit even if `relieved_at` times the
         // even load is more than that.
-        let target = (limits.relieved_at * even_load).min(even_load.max(limits.load_limit));
+        let target = (limits.relieved_at * even_load).min(even_load.max(limits.load_threshold));
         let mut moves = Vec::new();
         for hot in node.cores_to_relieve(even_load, &mut needs_relief) {
             node.relieve(hot, queues, limits, target, &mut moves);

@@ -54,10 +54,10 @@ impl Policy {
     }
 }
 
-/// The limits of a plan that relieves overloaded cores. `load_limit`: in cores.
-fn relief(load_limit: f64) -> Limits {
+/// The limits of a plan that relieves overloaded cores. `load_threshold`: in cores.
+fn relief(load_threshold: f64) -> Limits {
     Limits {
-        load_limit,
+        load_threshold,
         relieved_at: EVEN_FACTOR,
         max_moves: 6,
         min_gain: 0.0045,
@@ -75,13 +75,13 @@ pub struct PredictiveBalancer {
 }
 
 impl PredictiveBalancer {
-    /// Called once a second; returns the moves to do now. `load_limit`: in percent of a core.
-    pub fn plan_moves(&mut self, cores: &[PollingCore], queues: &[Queue], load_limit: u8) -> Plan {
-        let load_limit = f64::from(load_limit) / 100.0;
+    /// Called once a second; returns the moves to do now. `load_threshold`: in percent of a core.
+    pub fn plan_moves(&mut self, cores: &[PollingCore], queues: &[Queue], load_threshold: u8) -> Plan {
+        let load_threshold = f64::from(load_threshold) / 100.0;
         let old = std::mem::take(&mut self.regrets);
-        plan(cores, queues, &relief(load_limit), |s| {
+        plan(cores, queues, &relief(load_threshold), |s| {
             let before = REGRET_DECAY * old.get(&s.core).copied().unwrap_or(0.0);
-            let regret = before + regret(&s, load_limit);
+            let regret = before + regret(&s, load_threshold);
             let due = regret >= 1.0;
             self.regrets.insert(s.core, if due { 0.0 } else { regret });
             due
@@ -99,8 +99,8 @@ impl PredictiveBalancer {
 }
 
 /// The regret that a core gains in one second.
-fn regret(s: &CoreForecast, load_limit: f64) -> f64 {
-    OVERLOAD_REGRET * (s.load - load_limit.max(s.even_load)).max(0.0)
+fn regret(s: &CoreForecast, load_threshold: f64) -> f64 {
+    OVERLOAD_REGRET * (s.load - load_threshold.max(s.even_load)).max(0.0)
         + UNEVEN_REGRET * (s.load - EVEN_FACTOR * s.even_load).max(0.0)
 }
 

@@ -98,6 +98,6 @@ impl<'a> Walk<'a> {
             return true;
         }
         self.out.avoid_caching = true;
-        self.bridge.macs.was_announced(vlan, source)
+        self.bridge.macs.is_grat_arp_locked(vlan, source)
     }
 }

@@ -87,7 +87,8 @@ impl Walk<'_> {
         self.mark_all_words_changed();
         self.packet_state.was_mpls = was_mpls;
         self.progress.exit = false;
-        // A failure of one bucket does not affect other buckets; a limit of the walk stays a failure of the walk.
+        // An error that affects only this bucket is cleared, so that the other buckets are executed. If a limit of the walk is reached, the
+        // error stays.
         if self.out.error.is_some_and(|e| e.affects_only_bucket()) {
             self.out.error = None;
         }
@@ -130,6 +131,7 @@ impl Walk<'_> {
             why.push(format!("port {}", bucket.watch_port));
         }
         if bucket.watch_group != GROUP_ANY {
+            // Open vSwitch prints "port" for the group, too, and traces are compared with it.
             why.push(format!("port {}", bucket.watch_group));
         }
         report!(self, Detail, "bucket {}: not live due to {}", bucket.id, why.join(" and "));
@@ -188,8 +190,8 @@ impl Walk<'_> {
             basis =
                 of_bytes(&bytes[bytes.len() - usize::from(field.info().n_bytes).min(bytes.len())..], basis);
             if field == FieldId::Ipv6Label {
-                // Only the bits of the header are set, not all bits of the field as after a match, because traces print these
-                // two masks differently.
+                // Sets only the 20 bits that the header has. `set_mask` would set all 32 bits that `Flow` has for this field,
+                // and traces print the two masks differently.
                 self.out.mask.ipv6_label |= (bits & field.ones()) as u32;
                 continue;
             }

@@ -187,11 +187,11 @@ impl Walk<'_> {
         let overlay_actions = std::mem::take(&mut self.out.actions);
         let len = built.bytes.len();
         self.replace_flow_by_outer(&built, hop);
-        self.out.stats_targets.push(StatsTarget::Header { longer_by: len as i64 });
+        self.out.stats_targets.push(StatsTarget::LengthChange { by: len as i64 });
         self.without_sample_reports(|walk| {
             walk.translate_in_bridge(hop.out_port.at, last);
         });
-        self.out.stats_targets.push(StatsTarget::Header { longer_by: -(len as i64) });
+        self.out.stats_targets.push(StatsTarget::LengthChange { by: -(len as i64) });
         let underlay_actions = std::mem::replace(&mut self.out.actions, overlay_actions);
         let underlay_mask = self.out.mask;
         self.received = received;

@@ -239,11 +239,11 @@ pub enum StatsTarget {
         /// True if the packet was sent to it, false if it was received on it.
         out: bool,
     },
-    /// No target: for the targets that follow, the length of each packet changes, because a tunnel header was added
-    /// (or, with a negative number, removed).
-    Header {
-        /// Change of the length of each packet in bytes.
-        longer_by: i64,
+    /// Not a target itself: for the targets that follow, each packet is longer, because a tunnel header was added, or shorter,
+    /// because one was removed.
+    LengthChange {
+        /// Change of the length of each packet in bytes; negative: it becomes shorter.
+        by: i64,
     },
     /// A next hop of tunnels that the packets use.
     Neighbour {

@@ -59,7 +59,7 @@ fn port(switch: &Switch, backer: &Backer, drop_port: DropPort, counts: &DropCoun
     let is_up = facts.map(|facts| facts.admin_up);
     (!reasons.is_empty()).then(|| {
         json!({
-            "port": port_name(backer, drop_port), "number": drop_port.port(), "way": way(drop_port), "up": is_up, "reasons": reasons,
+            "port": port_name(backer, drop_port), "number": drop_port.port(), "way": direction(drop_port), "up": is_up, "reasons": reasons,
         })
     })
 }
@@ -72,7 +72,7 @@ fn port_name(backer: &Backer, drop_port: DropPort) -> Option<String> {
     }
 }
 
-fn way(drop_port: DropPort) -> &'static str {
+fn direction(drop_port: DropPort) -> &'static str {
     match drop_port {
         DropPort::In(_) => "received",
         DropPort::Out(_) => "to be sent",
@@ -90,7 +90,7 @@ pub(crate) fn packet(switch: &Switch, found: &FoundDrop<'_>) -> Json {
         "datapath": found.backer.name(),
         "port": port_name(found.backer, drop.port),
         "number": drop.port.port(),
-        "way": way(drop.port),
+        "way": direction(drop.port),
         "reason": drop.reason.name(),
         "help": drop.reason.help(),
         "milliseconds-ago": switch.clock.now().since(drop.at).0,

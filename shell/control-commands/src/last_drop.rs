@@ -8,7 +8,7 @@
 use crate::bridge::rule_line;
 use crate::ingress_bridge::ingress_bridge;
 use crate::names::DatapathNames;
-use crate::trace_run::{Traced, run};
+use crate::trace_run::{TraceInput, run};
 use datapath::last_drop::{DropPort, LastDrop};
 use dpif::text::DpPortNames;
 use dpif::{DpAction, DropReason};
@@ -113,8 +113,8 @@ pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> 
         return Ok(found.iter().map(|one| line(switch, one)).collect());
     }
     // A port that is down drops all flooded packets, so other drops are preferred.
-    let expected = |one: &&FoundDrop<'_>| !is_to_port_that_is_down(switch, one);
-    describe(switch, found.iter().find(expected).unwrap_or(&found[0]), options.names)
+    let preferred = |one: &&FoundDrop<'_>| !is_to_port_that_is_down(switch, one);
+    describe(switch, found.iter().find(preferred).unwrap_or(&found[0]), options.names)
 }
 
 /// All packets that were dropped recently and match the filter, the newest first.
@@ -162,7 +162,7 @@ fn describe(switch: &Switch, found: &FoundDrop<'_>, names: bool) -> Result<Strin
     let published = backer.shared.published();
     let (bridge, flow) =
         ingress_bridge(backer, &published, &drop.flow()).map_err(|e| format!("{head}{e}"))?;
-    let result = run(backer, traced(&published, bridge, flow, names), switch.clock.now());
+    let result = run(backer, trace_input(&published, bridge, flow, names), switch.clock.now());
     Ok(format!("{head}{}\n{}", result.text, verdict(switch, &published, &result.outputs)))
 }
 
@@ -278,7 +278,7 @@ fn selection_of<'a>(
 fn verdict(switch: &Switch, published: &PublishedState, outputs: &[Output]) -> String {
     let DecidingRule { drops, bridge, what, .. } = deciding_rule(switch, published, outputs);
     let again = if drops { "Dropped" } else { "Not dropped" };
-    format!("{again} by the tables as they are now. The last word, bridge {bridge}: {what}\n")
+    format!("{again} by the tables as they are now. Deciding rule, bridge {bridge}: {what}\n")
 }
 
 /// The last rule that a packet matches in the current tables.
@@ -343,15 +343,20 @@ pub(crate) fn deciding_rule_of(switch: &Switch, found: &FoundDrop<'_>) -> Option
     let backer = found.backer;
     let published = backer.shared.published();
     let (bridge, flow) = ingress_bridge(backer, &published, &found.drop.flow()).ok()?;
-    let traced = traced(&published, bridge, flow, false);
-    let result = run(backer, traced, switch.clock.now());
+    let input = trace_input(&published, bridge, flow, false);
+    let result = run(backer, input, switch.clock.now());
     Some(deciding_rule(switch, &published, &result.outputs))
 }
 
 /// The input of a trace of a flow through the current tables.
-pub(crate) fn traced(published: &Arc<PublishedState>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {
+pub(crate) fn trace_input(
+    published: &Arc<PublishedState>,
+    bridge: BridgeId,
+    flow: Flow,
+    names: bool,
+) -> TraceInput {
     let published = Arc::clone(published);
-    Traced { published, bridge, flow, packet: None, actions: None, names, ct_next: Vec::new() }
+    TraceInput { published, bridge, flow, packet: None, actions: None, names, ct_next: Vec::new() }
 }
 
 /// Whether the actions neither send the packet nor recirculate it nor pass it to a controller.

@@ -82,7 +82,7 @@ fn by_pool(switch: &Switch) -> BTreeMap<String, Vec<Line>> {
     let mut pools: BTreeMap<String, Vec<Line>> = BTreeMap::new();
     for port in switch.bridges.values().flat_map(|bridge| bridge.ports.values()) {
         let Backing::Device { netdev, .. } = &port.backing else { continue };
-        for (queue, usage) in netdev.rx_buffers().into_iter().enumerate() {
+        for (queue, usage) in netdev.rx_buffer_usage().into_iter().enumerate() {
             let line = Line { port: port.name.clone(), queue, usage };
             pools.entry(line.usage.pool.clone()).or_default().push(line);
         }

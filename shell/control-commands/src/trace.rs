@@ -5,7 +5,7 @@ use crate::ingress_bridge::ingress_bridge;
 use crate::last_drop;
 use crate::names::DatapathNames;
 use crate::trace_args::{Args, Data};
-use crate::trace_run::{Traced, run};
+use crate::trace_run::{TraceInput, run};
 use ctl::names;
 use dpif::text::parse_key;
 use flow::text::{NoNames, parse_exact_flow};
@@ -50,8 +50,8 @@ fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
         return last_drop::trace(switch, &[&args[..at], &args[at + 1..]].concat());
     }
     let args = Args::parse(args, false)?;
-    let (backer, traced) = traced(switch, args, None)?;
-    Ok(run(backer, traced, switch.clock.now()).text)
+    let (backer, input) = trace_input(switch, args, None)?;
+    Ok(run(backer, input, switch.clock.now()).text)
 }
 
 fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
@@ -62,9 +62,9 @@ fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
     }
     let args = Args::parse(args, true)?;
     let consistent = args.consistent;
-    let (backer, traced) = traced(switch, args, Some(actions))?;
-    check(switch, &traced, consistent).map_err(|e| format!("Bad actions: {e}"))?;
-    Ok(run(backer, traced, switch.clock.now()).text)
+    let (backer, input) = trace_input(switch, args, Some(actions))?;
+    check(switch, &input, consistent).map_err(|e| format!("Bad actions: {e}"))?;
+    Ok(run(backer, input, switch.clock.now()).text)
 }
 
 /// The name of the action if it is an instruction, which a packet-out cannot have.
@@ -79,14 +79,14 @@ fn instruction(action: &Action) -> Option<&'static str> {
 }
 
 /// Checks that the actions are consistent with the packet and the switch, and that their groups and meters exist.
-fn check(switch: &Switch, traced: &Traced, consistent: bool) -> Result<(), openflow::OfError> {
-    let actions = traced.actions.as_deref().unwrap_or_default();
-    let matching = Match::new(&traced.flow, &flow::text::exact_mask(&traced.flow));
+fn check(switch: &Switch, input: &TraceInput, consistent: bool) -> Result<(), openflow::OfError> {
+    let actions = input.actions.as_deref().unwrap_or_default();
+    let matching = Match::new(&input.flow, &flow::text::exact_mask(&input.flow));
     let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: u8::MAX };
     // In OpenFlow 1.0, actions that do not fit the packet are allowed and have no effect.
     let version = if consistent { Version::V13 } else { Version::V10 };
     consistency(actions, &matching, limits, version)?;
-    let bridge = switch.bridges.values().find(|b| b.id == traced.bridge);
+    let bridge = switch.bridges.values().find(|b| b.id == input.bridge);
     bridge.map_or(Ok(()), |b| b.ofproto.check_actions(actions))
 }
 
@@ -99,11 +99,11 @@ fn backer_for<'a>(switch: &'a Switch, plain: &[String]) -> Option<&'a Backer> {
 }
 
 /// The packet to trace and its datapath.
-fn traced(
+fn trace_input(
     switch: &Switch,
     mut args: Args,
     actions: Option<Vec<Action>>,
-) -> Result<(&Backer, Traced), String> {
+) -> Result<(&Backer, TraceInput), String> {
     let packet = args.take_packet()?;
     let (text, name) = match args.plain.as_slice() {
         [text] => (text, None),
@@ -128,7 +128,7 @@ fn traced(
     };
     let (flow, packet) = with_packet(flow, packet, &args, switch.limits.vlans);
     let Args { names, ct_next, .. } = args;
-    Ok((backer, Traced { published, bridge, flow, packet, actions, names, ct_next }))
+    Ok((backer, TraceInput { published, bridge, flow, packet, actions, names, ct_next }))
 }
 
 /// Removes the VLAN tags that the datapath does not parse because of the VLAN limit, and all fields behind them.

@@ -23,7 +23,7 @@ const MAX_RECIRCULATIONS: usize = 4096;
 const TEXT_MAX: usize = 1 << 20;
 
 /// The packet to trace.
-pub(crate) struct Traced {
+pub(crate) struct TraceInput {
     /// The snapshot to use.
     pub(crate) published: Arc<PublishedState>,
     /// The bridge where the trace begins.
@@ -49,10 +49,10 @@ pub(crate) struct TraceResult {
 }
 
 /// Runs a trace.
-pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> TraceResult {
-    let mut ct_next = VecDeque::from(traced.ct_next.clone());
+pub(crate) fn run(backer: &Backer, trace_input: TraceInput, now: Millis) -> TraceResult {
+    let mut ct_next = VecDeque::from(trace_input.ct_next.clone());
     let mut queue = VecDeque::new();
-    let (mut text, output) = translate_once(backer, &traced, &traced.flow, now, &mut queue);
+    let (mut text, output) = translate_once(backer, &trace_input, &trace_input.flow, now, &mut queue);
     let mut outputs = vec![output];
     let mut recirculations = 0;
     while let Some(mut again) = queue.pop_front() {
@@ -80,7 +80,7 @@ pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> TraceResult {
             why += &simulate_nat(&mut again.flow, nat);
         }
         text += &format!("\n\n{line}\nrecirc({:#x}){why}\n{line}\n\n", again.flow.recirc_id);
-        let (more, output) = translate_once(backer, &traced, &again.flow, now, &mut queue);
+        let (more, output) = translate_once(backer, &trace_input, &again.flow, now, &mut queue);
         text += &more;
         outputs.push(output);
     }
@@ -104,48 +104,60 @@ fn resume(flow: &mut Flow, next: Option<u8>) -> String {
 /// Translates the flow once. Adds the recirculations of the packet to `queue`.
 fn translate_once(
     backer: &Backer,
-    traced: &Traced,
+    trace_input: &TraceInput,
     flow: &Flow,
     now: Millis,
     queue: &mut VecDeque<Fork>,
 ) -> (String, Output) {
-    let snapshot = &traced.published.snapshot;
-    let words = TraceText { names: traced.names };
+    let snapshot = &trace_input.published.snapshot;
+    let words = TraceText { names: trace_input.names };
     let input = Input {
-        bridge: traced.bridge,
+        bridge: trace_input.bridge,
         flow,
-        packet: traced.packet.as_deref(),
-        start: traced.actions.as_deref().map_or(Start::Tables, Start::Actions),
+        packet: trace_input.packet.as_deref(),
+        start: trace_input.actions.as_deref().map_or(Start::Tables, Start::Actions),
         packet_out: false,
-        returns_side_effects: traced.packet.is_some(),
-        dry_run: traced.packet.is_none(),
+        returns_side_effects: trace_input.packet.is_some(),
+        dry_run: trace_input.packet.is_none(),
         recirc: &*backer.shared,
         trace_format: Some(&words),
     };
-    let view = snapshot.bridge(traced.bridge).filter(|_| traced.names);
+    let view = snapshot.bridge(trace_input.bridge).filter(|_| trace_input.names);
     let view = view.map(BridgePortNames);
     let names: &dyn NameMap = view.as_ref().map_or(&NoNames, |v| v);
     let datapath_names = DatapathNames(backer);
-    let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
+    let datapath_names: &dyn DpPortNames =
+        if trace_input.names { &datapath_names } else { &dpif::text::NoNames };
     let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
     // The text already contains the trace.
     output.trace = None;
-    let packet = traced.packet.as_deref().unwrap_or_default();
-    backer.upcall_translator.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
-    if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
-        execute_side_effects(backer, traced, packet, &output, now);
+    let packet = trace_input.packet.as_deref().unwrap_or_default();
+    backer.upcall_translator.carry_out(
+        &trace_input.published,
+        std::mem::take(&mut output.effects),
+        packet,
+        now,
+    );
+    if let Some(packet) = trace_input.packet.as_deref().filter(|_| output.error.is_none()) {
+        execute_side_effects(backer, trace_input, packet, &output, now);
     }
     queue.extend(output.forks.drain(..));
     (text, *output)
 }
 
 /// Executes the actions that have side effects (such as packet-ins), without the output actions.
-fn execute_side_effects(backer: &Backer, traced: &Traced, packet: &[u8], output: &Output, now: Millis) {
+fn execute_side_effects(
+    backer: &Backer,
+    trace_input: &TraceInput,
+    packet: &[u8],
+    output: &Output,
+    now: Millis,
+) {
     let actions = without_outputs(&output.actions);
     if !has_userspace(&actions) {
         return;
     }
-    let bridge = traced.published.snapshot.bridge(traced.bridge);
+    let bridge = trace_input.published.snapshot.bridge(trace_input.bridge);
     let port = bridge.and_then(|b| b.datapath_port(OfPort(output.initial.in_port as u16)));
     let flow = Flow { in_port: port.unwrap_or(PortNo::NONE).0, ..output.initial };
     backer.datapath.execute(packet, &flow, &actions, now);

@@ -5,7 +5,7 @@
 use crate::capture::filter;
 use crate::drops;
 use crate::ingress_bridge::ingress_bridge;
-use crate::last_drop::{deciding_rule, port_of, recent, traced};
+use crate::last_drop::{deciding_rule, port_of, recent, trace_input};
 use crate::names::DatapathNames;
 use crate::trace::publish_all;
 use crate::trace_run::run;
@@ -131,7 +131,7 @@ fn explain_packet(switch: &Switch, backer: &Backer, number: PortNo, (key, len): 
             return out;
         }
     };
-    let mut request = traced(&published, bridge, flow_in_bridge, true);
+    let mut request = trace_input(&published, bridge, flow_in_bridge, true);
     request.ct_next = vec![state; CT_ACTIONS_MAX];
     let result = run(backer, request, now);
     let by = deciding_rule(switch, &published, &result.outputs);

@@ -42,12 +42,12 @@ impl Growth {
         Growth::UpTo(megabytes.map(|n| if n == 0 { u64::MAX } else { n.saturating_mul(1 << 20) }).collect())
     }
 
-    /// The headroom of a heap of `total` bytes, of which `free` are free. `pages`: bytes of free huge pages in the kernel.
-    fn headroom(&self, node: usize, total: u64, free: u64, pages: u64) -> u64 {
+    /// The headroom of a heap of `total` bytes, of which `free` are free. `huge_page_bytes`: bytes of free huge pages in the kernel.
+    fn headroom(&self, node: usize, total: u64, free: u64, huge_page_bytes: u64) -> u64 {
         let more = match self {
             Growth::None => 0,
             Growth::UpTo(limits) => {
-                limits.get(node).copied().unwrap_or(u64::MAX).saturating_sub(total).min(pages)
+                limits.get(node).copied().unwrap_or(u64::MAX).saturating_sub(total).min(huge_page_bytes)
             }
         };
         free.saturating_add(more)
@@ -61,12 +61,17 @@ pub(crate) fn headroom(numa: NumaId) -> u64 {
     // SAFETY: the call writes to `stats`. For a node without a heap it fails and does not change `stats`.
     unsafe { sys::rte_malloc_get_socket_stats(numa.0 as i32, &mut stats) };
     let growth = GROWTH.get().unwrap_or(&Growth::None);
-    let pages = if *growth == Growth::None { 0 } else { free_pages(numa) };
-    growth.headroom(numa.0 as usize, stats.heap_totalsz_bytes as u64, stats.heap_freesz_bytes as u64, pages)
+    let huge_page_bytes = if *growth == Growth::None { 0 } else { free_huge_page_bytes(numa) };
+    growth.headroom(
+        numa.0 as usize,
+        stats.heap_totalsz_bytes as u64,
+        stats.heap_freesz_bytes as u64,
+        huge_page_bytes,
+    )
 }
 
 /// Bytes of free huge pages of this node, including those that the kernel may allocate by overcommit.
-fn free_pages(numa: NumaId) -> u64 {
+fn free_huge_page_bytes(numa: NumaId) -> u64 {
     let of_node = format!("/sys/devices/system/node/node{}/hugepages", numa.0);
     let of_all = "/sys/kernel/mm/hugepages";
     let folder = if Path::new(&of_node).exists() { of_node.as_str() } else { of_all };

@@ -22,13 +22,13 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use units::NumaId;
 
-/// Number of packets of a shared pool whose buffers hold a full Ethernet MTU.
+/// Number of packet buffers of a shared pool whose buffers hold a full Ethernet MTU.
 const SHARED_POOL_MBUFS: u32 = 4096 * 64;
-/// Number of packets of the smallest pool. A port's own pool has this number in addition to the packets for its queues.
+/// Number of packet buffers of the smallest pool. A port's own pool has this number in addition to the packets for its queues.
 const MIN_MBUFS: u32 = 4096 * 4;
-/// Maximum number of packets of a pool: the pool's name has space for 7 digits, and no machine has memory for more.
+/// Maximum number of packet buffers of a pool: the pool's name has space for 7 digits, and no machine has memory for more.
 const MBUFS_MAX: u32 = 9_999_999;
-/// Number of packets cached per lcore: more than a burst, but few enough to stay in the core's cache.
+/// Number of packet buffers cached per lcore: more than a burst, but few enough to stay in the core's cache.
 const CACHE: u32 = 256;
 /// Bytes in front of a packet, which drivers expect to be free.
 pub const HEADROOM: u32 = 128;
@@ -82,12 +82,12 @@ impl MempoolError {
         MempoolError { port: request.port.clone(), mtu: request.mtu, numa: request.numa, why }
     }
 
-    /// The error that the port's queues need more packets than a pool can have.
+    /// The error that the port's queues need more packet buffers than a pool can have.
     fn too_many(request: &MempoolRequest, n: u32) -> MempoolError {
-        let queues = |n: u32, desc: u32| format!("{n} of {desc}");
+        let queues = |n: u32, desc: u32| format!("{n} with {desc} descriptors each");
         let (rx, tx) = (queues(request.n_rxq, request.n_rxq_desc), queues(request.n_txq, request.n_txq_desc));
         let text = format!(
-            "receive queues ({rx}) and transmit queues ({tx}) ask for {n} packets, a pool has {MBUFS_MAX}"
+            "receive queues ({rx}) and transmit queues ({tx}) need {n} packet buffers; a pool has at most {MBUFS_MAX}"
         );
         MempoolError::new(request, text)
     }
@@ -165,13 +165,13 @@ impl Mempool {
         self.0.raw.as_ptr()
     }
 
-    /// Number of free packets.
+    /// Number of free packet buffers.
     pub fn available(&self) -> u32 {
         // SAFETY: the pool lives as long as `self` refers to it.
         unsafe { sys::rte_mempool_avail_count(self.raw()) }
     }
 
-    /// Number of packets in use.
+    /// Number of packet buffers in use.
     pub fn in_use(&self) -> u32 {
         // SAFETY: the pool lives as long as `self` refers to it.
         unsafe { sys::rte_mempool_in_use_count(self.raw()) }
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(
             MempoolError::too_many(&most, n).to_string(),
             "Failed to create memory pool for netdev p0, with MTU 1500 on socket 0: receive queues (65535 of 32768) and \
-             transmit queues (65535 of 32768) ask for 4294922240 packets, a pool has 9999999"
+             transmit queues (65535 with 32768 descriptors each) need 4294922240 packet buffers; a pool has at most 9999999"
         );
     }
 

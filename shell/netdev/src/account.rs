@@ -1,7 +1,7 @@
 //! A queue's account in a pool of quota. One unit of quota allows one buffer, which is allocated elsewhere: by the kernel, or on
 //! the heap.
 
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use buffer::Release;
 use rxpool::{Pool, PoolSlot};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub struct Account {
     /// The queue's slot in the pool.
     pub slot: PoolSlot,
     /// The settings of receive buffers.
-    pub wanted: RxBuffers,
+    pub settings: RxPoolSettings,
     /// Whether the queue is busy.
     pub busy: AtomicBool,
     /// How often the queue became busy.
@@ -40,8 +40,8 @@ pub struct Account {
 
 impl Account {
     /// Opens an account; `None`: the reserves of all queues would use up the pool.
-    pub fn open(kind: &'static str, wanted: &RxBuffers, high: u32) -> Option<Arc<Account>> {
-        let RxBuffers { pool_size: buffers, pool_queues: queues, reserve, .. } = *wanted;
+    pub fn open(kind: &'static str, settings: &RxPoolSettings, high: u32) -> Option<Arc<Account>> {
+        let RxPoolSettings { pool_size: buffers, pool_queues: queues, reserve, .. } = *settings;
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         let shape = (kind, buffers, queues, reserve);
         let fits = |e: &Entry| (e.kind, e.buffers, e.queues, e.reserve) == shape;
@@ -66,7 +66,7 @@ impl Account {
             name: format!("{kind}.{number}"),
             pool,
             slot,
-            wanted: *wanted,
+            settings: *settings,
             high,
             busy: AtomicBool::new(false),
             woken: AtomicU64::new(0),
@@ -90,8 +90,8 @@ impl Account {
             sending: 0,
             posted: held,
             peak: self.pool.peak(self.slot),
-            allowance: self.pool.allowance(self.slot, self.wanted.alpha),
-            reserve: self.wanted.reserve,
+            allowance: self.pool.allowance(self.slot, self.settings.alpha),
+            reserve: self.settings.reserve,
             high: self.high,
             busy: self.busy.load(Ordering::Relaxed),
             woken: self.woken.load(Ordering::Relaxed),

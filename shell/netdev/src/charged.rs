@@ -2,7 +2,7 @@
 //! is freed, wherever it waits. A queue that has used up its allowance is not read, so its packets wait at their sender.
 
 use crate::account::Account;
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult};
 use rxpool::Mode;
@@ -14,15 +14,15 @@ const KIND: &str = "received";
 /// The accounts of a port's queues.
 #[derive(Default)]
 pub struct Accounts {
-    wanted: RxBuffers,
+    settings: RxPoolSettings,
     queues: Vec<Arc<Account>>,
 }
 
 impl Accounts {
-    /// Sets the settings. Returns true if they changed: then the caller must take the queues again.
-    pub fn set(&mut self, wanted: &RxBuffers) -> bool {
-        let wanted = if wanted.mode == Mode::Spp { *wanted } else { RxBuffers::default() };
-        std::mem::replace(&mut self.wanted, wanted) != wanted
+    /// Stores the settings. Returns true if they changed. Then the port must create its rx queues again, because [`wrap`](Self::wrap) uses them.
+    pub fn set(&mut self, settings: &RxPoolSettings) -> bool {
+        let settings = if settings.mode == Mode::Spp { *settings } else { RxPoolSettings::default() };
+        std::mem::replace(&mut self.settings, settings) != settings
     }
 
     /// Removes the accounts of earlier queues.
@@ -32,11 +32,13 @@ impl Accounts {
 
     /// Wraps the next queue of the port. In mode `spp` the frames of the wrapped queue count in its quota.
     pub fn wrap(&mut self, queue: Box<dyn RxQueue>) -> Box<dyn RxQueue> {
-        if self.wanted.mode != Mode::Spp {
+        if self.settings.mode != Mode::Spp {
             return queue;
         }
-        // If there is no pool with a free slot, the queue works as in mode `none`.
-        let Some(account) = Account::open(KIND, &self.wanted, self.wanted.pool_size) else { return queue };
+        // If the reserves of its queues would use up a pool, which `RxPoolSettings::check` refuses earlier, the queue works as in mode `none`.
+        let Some(account) = Account::open(KIND, &self.settings, self.settings.pool_size) else {
+            return queue;
+        };
         self.queues.push(Arc::clone(&account));
         Box::new(ChargedRx { inner: queue, account })
     }
@@ -55,8 +57,8 @@ struct ChargedRx {
 
 impl RxQueue for ChargedRx {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
-        let Account { pool: shared, slot, wanted, .. } = &*self.account;
-        let allowance = shared.allowance(*slot, wanted.alpha);
+        let Account { pool: shared, slot, settings, .. } = &*self.account;
+        let allowance = shared.allowance(*slot, settings.alpha);
         let acquired = shared.acquire(*slot, max as u32, allowance);
         if acquired == 0 {
             return RxResult { more: true, ..RxResult::default() };
@@ -82,8 +84,8 @@ impl RxQueue for ChargedRx {
     /// While frames use up the allowance, the file descriptor may not become readable. Then the worker must poll the queue, which
     /// receives again when frames are freed.
     fn arm(&mut self, on: bool) -> bool {
-        let Account { pool, slot, wanted, .. } = &*self.account;
-        self.inner.arm(on) && pool.held(*slot) < pool.allowance(*slot, wanted.alpha)
+        let Account { pool, slot, settings, .. } = &*self.account;
+        self.inner.arm(on) && pool.held(*slot) < pool.allowance(*slot, settings.alpha)
     }
 }
 
@@ -110,7 +112,7 @@ mod tests {
             let alpha = Alpha::new(alpha);
             let mut accounts = Accounts::default();
             let (pool_size, pool_queues, reserve) = (SIZE, 4, RESERVE);
-            accounts.set(&RxBuffers { mode, alpha, by_drain: false, reserve, pool_size, pool_queues });
+            accounts.set(&RxPoolSettings { mode, alpha, by_drain: false, reserve, pool_size, pool_queues });
             let source = || Box::new(Repeat::new(vec![vec![0; 60]], 64));
             let queues = (0..4).map(|_| accounts.wrap(source())).collect();
             Queues {

@@ -6,7 +6,7 @@
 
 use crate::dummy::DummyHandle;
 use crate::error::NetdevError;
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use crate::shared_member::Member;
 use crate::stats::Stats;
 use packet::queue::{RxQueue, TxQueue};
@@ -196,7 +196,7 @@ pub trait Netdev: Send {
     /// Sets how the port gets its receive buffers. Takes effect now or with `restart`. Returns true if the caller must drop earlier
     /// queues, which do not work any more, and take the queues again. If the device does not support these settings, the error contains the
     /// reason, and the port is unchanged or uses its own rings.
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+    fn set_rx_buffers(&mut self, wanted: &RxPoolSettings) -> Result<bool, NetdevError> {
         match wanted.mode {
             Mode::None => Ok(false),
             mode => {
@@ -210,7 +210,7 @@ pub trait Netdev: Send {
         None
     }
     /// Use of shared receive buffers, for each of its rx queues; empty if it has its own rings.
-    fn rx_buffers(&self) -> Vec<QueueUse> {
+    fn rx_buffer_usage(&self) -> Vec<QueueUse> {
         Vec::new()
     }
     /// Whether `check_for_change`, `change_seq` and `needs_restart` must be called regularly. Changes of other devices are

@@ -6,7 +6,7 @@ use crate::device::Netdev;
 use crate::dpdk::Dpdk;
 use crate::dummy::{ChangedDummies, Dummy, DummyHandle};
 use crate::error::NetdevError;
-use crate::rx_buffers::RxBuffers;
+use crate::rx_buffers::RxPoolSettings;
 use crate::system::System;
 use crate::tap::Tap;
 use crate::vhost::Vhost;
@@ -130,7 +130,7 @@ impl Netdevs {
         kind: &str,
         options: &BTreeMap<String, String>,
     ) -> Result<(Box<dyn Netdev>, Option<NetdevError>), NetdevError> {
-        self.open_with(name, kind, options, &RxBuffers::default())
+        self.open_with(name, kind, options, &RxPoolSettings::default())
     }
 
     /// As `open`, with these receive buffers. If the device does not support them, the error is returned with the device.
@@ -139,7 +139,7 @@ impl Netdevs {
         name: &str,
         kind: &str,
         options: &BTreeMap<String, String>,
-        buffers: &RxBuffers,
+        buffers: &RxPoolSettings,
     ) -> Result<(Box<dyn Netdev>, Option<NetdevError>), NetdevError> {
         let kind = if kind.is_empty() { "system" } else { kind };
         if name.is_empty() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The settings of one port, and the sizes of pools that are created from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RxBuffers {
+pub struct RxPoolSettings {
     /// `other_config:rx-pool`.
     pub mode: Mode,
     /// The factor of the dynamic threshold.
@@ -23,9 +23,9 @@ pub struct RxBuffers {
     pub pool_queues: u32,
 }
 
-impl Default for RxBuffers {
-    fn default() -> RxBuffers {
-        RxBuffers {
+impl Default for RxPoolSettings {
+    fn default() -> RxPoolSettings {
+        RxPoolSettings {
             mode: Mode::None,
             alpha: Alpha::ONE,
             by_drain: false,
@@ -38,9 +38,9 @@ impl Default for RxBuffers {
 
 type Map = BTreeMap<String, String>;
 
-impl RxBuffers {
+impl RxPoolSettings {
     /// Reads `other_config` of the interface and of `Open_vSwitch`.
-    pub fn read(interface: &Map, root: &Map) -> Result<RxBuffers, String> {
+    pub fn read(interface: &Map, root: &Map) -> Result<RxPoolSettings, String> {
         let word = RX_POOL.word(interface);
         let mode = Mode::of_name(word).ok_or_else(|| format!("{}: '{word}' is not a mode", RX_POOL.key))?;
         let text = RX_POOL_ALPHA.word(interface);
@@ -48,7 +48,7 @@ impl RxBuffers {
             let (min, max) = (Alpha::MIN.value(), Alpha::MAX.value());
             format!("{}: '{text}' is not a number from {min} to {max}", RX_POOL_ALPHA.key)
         })?;
-        Ok(RxBuffers {
+        Ok(RxPoolSettings {
             mode,
             alpha,
             by_drain: RX_POOL_DRAIN.flag_of(interface),
@@ -59,7 +59,7 @@ impl RxBuffers {
     }
 }
 
-impl RxBuffers {
+impl RxPoolSettings {
     /// Refuses mode `basic`, with reason `why`, and mode `spp` if the reserves would use up the pool.
     pub fn check(&self, name: &str, why: &str) -> Result<(), NetdevError> {
         let why = match self.mode {
@@ -82,7 +82,7 @@ pub struct QueueUse {
     pub of_pool: (u32, u32),
     /// Buffers that it uses: posted, or with packets that it received.
     pub held: u32,
-    /// Buffers with copies of packets that it sends and that were not received into this pool.
+    /// AF_XDP: buffers of this pool into which the tx queue of the same socket copied packets from other memory.
     pub sending: u32,
     /// Buffers that are posted.
     pub posted: u32,

@@ -168,7 +168,7 @@ impl SharedRx {
         };
         let fault = done.err().map(|e| {
             let (n, hash) = (self.config.queues, self.config.hash());
-            format!("rx-pool=basic: {n} shared queues by {hash} for {} ports failed: {e}", self.members.len())
+            format!("rx-pool=basic: cannot set up {n} shared queues (packets distributed by {hash}) for {} ports: {e}", self.members.len())
         });
         for member in self.members.values() {
             member.set_fault(fault.as_deref());

@@ -36,8 +36,8 @@ impl SocketLimit {
 
     /// Sets the limit to the target of the quota.
     fn adjust(&mut self, fd: &OwnedFd) {
-        let Account { pool, slot, wanted, .. } = &*self.account;
-        let allowance = pool.allowance(*slot, wanted.alpha);
+        let Account { pool, slot, settings, .. } = &*self.account;
+        let allowance = pool.allowance(*slot, settings.alpha);
         let target = self.refill.target(allowance);
         let before = self.quota;
         if target > before {

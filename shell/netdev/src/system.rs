@@ -13,7 +13,7 @@ use crate::linux::packet_socket;
 use crate::posted::Posted;
 use crate::qdisc;
 use crate::received::frame_with_metadata;
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use crate::shared::{Shared, must_segment, send_segments, store_refused};
 use crate::shared_member::Member;
 use crate::socket_limit::{HIGH, SocketLimit};
@@ -34,7 +34,7 @@ pub struct System {
     kind: String,
     shared: Arc<Shared>,
     rx_taken: bool,
-    buffers: RxBuffers,
+    buffers: RxPoolSettings,
     receive_mode: ReceiveMode,
 }
 
@@ -55,7 +55,7 @@ impl System {
         let device = KernelDevice::find(name).map_err(error)?;
         device.refuse_loopback()?;
         let socket = packet_socket::open(device.ifindex()).map_err(error)?;
-        let (shared, buffers) = (Shared::new(socket), RxBuffers::default());
+        let (shared, buffers) = (Shared::new(socket), RxPoolSettings::default());
         Ok(System {
             device,
             kind: kind.to_owned(),
@@ -67,7 +67,7 @@ impl System {
     }
 
     /// Replaces the socket by one for this mode. Then the caller must take the queues again.
-    fn change_receive_mode(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
+    fn change_receive_mode(&mut self, wanted: &RxPoolSettings) -> Result<(), NetdevError> {
         let (name, ifindex) = (self.device.name(), self.device.ifindex());
         let failed = |e: std::io::Error| {
             NetdevError::other(&format!("{name}: rx-pool={} failed", wanted.mode.name()), errno_of(&e))
@@ -162,10 +162,10 @@ impl Netdev for System {
         self.shared.add_drops(&mut stats);
         Ok(stats)
     }
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+    fn set_rx_buffers(&mut self, wanted: &RxPoolSettings) -> Result<bool, NetdevError> {
         let wanted = match wanted.mode {
             Mode::Spp => *wanted,
-            mode => RxBuffers { mode, ..RxBuffers::default() },
+            mode => RxPoolSettings { mode, ..RxPoolSettings::default() },
         };
         if wanted == self.buffers {
             return Ok(false);
@@ -179,7 +179,7 @@ impl Netdev for System {
             _ => None,
         }
     }
-    fn rx_buffers(&self) -> Vec<QueueUse> {
+    fn rx_buffer_usage(&self) -> Vec<QueueUse> {
         match &self.receive_mode {
             ReceiveMode::Own | ReceiveMode::Member(_) => Vec::new(),
             ReceiveMode::Pooled(account) => vec![account.usage()],

@@ -17,7 +17,7 @@ use crate::kernel::{KernelDevice, settings_in_the_kernel};
 use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use crate::shared::{Shared, must_segment, send_segments, store_refused};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -154,7 +154,7 @@ impl Netdev for Tap {
         self.shared.add_drops(&mut stats);
         Ok(stats)
     }
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+    fn set_rx_buffers(&mut self, wanted: &RxPoolSettings) -> Result<bool, NetdevError> {
         wanted.check(self.device.name(), "a tap device has a queue of its own")?;
         let changed = self.pool_accounts.set(wanted);
         if changed {
@@ -163,7 +163,7 @@ impl Netdev for Tap {
         }
         Ok(changed)
     }
-    fn rx_buffers(&self) -> Vec<QueueUse> {
+    fn rx_buffer_usage(&self) -> Vec<QueueUse> {
         self.pool_accounts.usage()
     }
 }

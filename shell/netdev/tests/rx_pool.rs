@@ -5,7 +5,7 @@ mod common;
 use common::{can_make_devices, frame_of, soon, unique, veth};
 use netdev::device::{Netdev, RxHandle};
 use netdev::open::{DummyLevel, Netdevs};
-use netdev::rx_buffers::{QueueUse, RxBuffers};
+use netdev::rx_buffers::{QueueUse, RxPoolSettings};
 use netdev::shared_rx::{SharedRx, SharedRxConfig};
 use packet::frame::{Frame, FramePool};
 use packet::queue::{RxQueue, TxQueue};
@@ -16,7 +16,7 @@ use units::PortNo;
 
 /// Pools belong to the process. A test that expects a certain number of free buffers uses a unique `pool_queues`, and so has its own
 /// pool.
-const SPP: RxBuffers = RxBuffers {
+const SPP: RxPoolSettings = RxPoolSettings {
     mode: Mode::Spp,
     alpha: Alpha::ONE,
     by_drain: false,
@@ -25,7 +25,7 @@ const SPP: RxBuffers = RxBuffers {
     pool_queues: 4,
 };
 
-fn open(name: &str, buffers: &RxBuffers) -> (Box<dyn Netdev>, Option<String>) {
+fn open(name: &str, buffers: &RxPoolSettings) -> (Box<dyn Netdev>, Option<String>) {
     let mut netdevs = Netdevs::new(DummyLevel::Off);
     let (device, refused) = netdevs.open_with(name, "afxdp", &BTreeMap::new(), buffers).unwrap();
     (device, refused.map(|e| e.to_string()))
@@ -36,7 +36,7 @@ fn queue(device: &mut dyn Netdev) -> Box<dyn RxQueue> {
 }
 
 fn usage(device: &dyn Netdev) -> QueueUse {
-    device.rx_buffers().remove(0)
+    device.rx_buffer_usage().remove(0)
 }
 
 /// Receives in full bursts until `n` frames of this test have arrived, for at most two seconds.
@@ -68,8 +68,8 @@ fn a_frame_is_charged_to_its_source() {
     let (c, d, _other) = veth("rq");
     let ((mut b, none), (mut c, _)) = (open(&b, &SPP), open(&c, &SPP));
     assert_eq!(none, None);
-    let (mut a, _) = open(&a, &RxBuffers::default());
-    let (mut d, _) = open(&d, &RxBuffers::default());
+    let (mut a, _) = open(&a, &RxPoolSettings::default());
+    let (mut d, _) = open(&d, &RxPoolSettings::default());
     let mut pool = FramePool::new(64);
     let (mut rx, mut far, mut tx, mut out) = (queue(&mut *b), queue(&mut *d), a.tx_queue(), c.tx_queue());
     let (_rx_c, _rx_a) = (queue(&mut *c), queue(&mut *a));
@@ -106,8 +106,8 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
         return;
     }
     let (a, b, _veth) = veth("rg");
-    let (a, _) = open(&a, &RxBuffers::default());
-    let (mut b, _) = open(&b, &RxBuffers { pool_queues: 5, ..SPP });
+    let (a, _) = open(&a, &RxPoolSettings::default());
+    let (mut b, _) = open(&b, &RxPoolSettings { pool_queues: 5, ..SPP });
     let mut pool = FramePool::new(64);
     let (mut rx, mut tx) = (queue(&mut *b), a.tx_queue());
     let flood = |tx: &mut dyn TxQueue, pool: &mut FramePool, batches: usize| {
@@ -147,10 +147,10 @@ fn an_idle_queue_gives_back_what_others_need() {
         return;
     }
     // With this factor a queue may use four fifths of the free buffers.
-    let greedy = RxBuffers { alpha: Alpha::new(4.0), pool_queues: 6, ..SPP };
+    let greedy = RxPoolSettings { alpha: Alpha::new(4.0), pool_queues: 6, ..SPP };
     let (a, b, _veth) = veth("ri");
     let (c, d, _other) = veth("rj");
-    let ((a, _), (c, _)) = (open(&a, &RxBuffers::default()), open(&c, &RxBuffers::default()));
+    let ((a, _), (c, _)) = (open(&a, &RxPoolSettings::default()), open(&c, &RxPoolSettings::default()));
     let ((mut b, _), (mut d, _)) = (open(&b, &greedy), open(&d, &greedy));
     let mut pool = FramePool::new(64);
     let (mut rx_b, mut rx_d) = (queue(&mut *b), queue(&mut *d));
@@ -188,9 +188,9 @@ fn modes_change_and_nothing_leaks() {
     if !can_make_devices() {
         return;
     }
-    let shape = RxBuffers { pool_size: 1024, reserve: 64, ..SPP };
+    let shape = RxPoolSettings { pool_size: 1024, reserve: 64, ..SPP };
     let (a, b, _veth) = veth("rm");
-    let (mut a, _) = open(&a, &RxBuffers::default());
+    let (mut a, _) = open(&a, &RxPoolSettings::default());
     let mut pool = FramePool::new(64);
     let (mut tx, _rx_a) = (a.tx_queue(), queue(&mut *a));
     let (mut b, _) = open(&b, &shape);
@@ -202,11 +202,11 @@ fn modes_change_and_nothing_leaks() {
         let mut rx = queue(&mut *b);
         kept.extend(pass(&mut *tx, &mut *rx, &mut pool, 20).pop());
         let mode = if round % 2 == 0 { Mode::None } else { Mode::Spp };
-        b.set_rx_buffers(&RxBuffers { mode, ..shape }).unwrap();
+        b.set_rx_buffers(&RxPoolSettings { mode, ..shape }).unwrap();
         assert!(b.needs_restart());
         drop(rx);
         b.restart().unwrap();
-        assert_eq!(b.rx_buffers().is_empty(), mode == Mode::None);
+        assert_eq!(b.rx_buffer_usage().is_empty(), mode == Mode::None);
     }
     drop(b);
     let pooled = kept.iter().filter(|f| f.source().is_some()).count();
@@ -224,15 +224,15 @@ fn pools_have_slots_and_modes_have_limits() {
     if !can_make_devices() {
         return;
     }
-    let shape = RxBuffers { pool_size: 512, pool_queues: 1, reserve: 64, ..SPP };
+    let shape = RxPoolSettings { pool_size: 512, pool_queues: 1, reserve: 64, ..SPP };
     let (a, b, _veth) = veth("rl");
     let ((first, _), (second, _)) = (open(&a, &shape), open(&b, &shape));
     assert_ne!(usage(&*first).pool, usage(&*second).pool);
     drop((first, second));
-    let basic = RxBuffers { mode: Mode::Basic, ..SPP };
+    let basic = RxPoolSettings { mode: Mode::Basic, ..SPP };
     let (device, why) = open(&a, &basic);
     assert!(why.unwrap().starts_with(&format!("{a}: rx-pool=basic is not possible: AF_XDP")));
-    assert!(device.rx_buffers().is_empty() && device.n_rxq() == 1);
+    assert!(device.rx_buffer_usage().is_empty() && device.n_rxq() == 1);
     let mut netdevs = Netdevs::new(DummyLevel::Off);
     let tap = unique("rt");
     let (_tap, why) = netdevs.open_with(&tap, "tap", &BTreeMap::new(), &basic).unwrap();
@@ -244,7 +244,7 @@ fn shared_by(devices: &mut [Box<dyn Netdev>], config: SharedRxConfig) -> SharedR
     let mut shared = SharedRx::default();
     shared.configure(config);
     for (i, device) in devices.iter_mut().enumerate() {
-        assert!(device.take_rx_queues().is_empty() && device.rx_buffers().is_empty());
+        assert!(device.take_rx_queues().is_empty() && device.rx_buffer_usage().is_empty());
         shared.join(PortNo(i as u32 + 1), device.shared_member().unwrap());
     }
     shared
@@ -280,7 +280,7 @@ fn flows(pool: &mut FramePool, n: u16) -> Vec<Frame> {
     (0..n).map(flow).collect()
 }
 
-const BASIC: RxBuffers = RxBuffers { mode: Mode::Basic, ..SPP };
+const BASIC: RxPoolSettings = RxPoolSettings { mode: Mode::Basic, ..SPP };
 
 /// Shared queues receive for two devices and report each packet's device. By flow, the packets of one device are distributed over the
 /// queues; by port, they are not. A device that leaves receives nothing more; a device that stays continues to send by the shared socket.
@@ -292,13 +292,13 @@ fn kernel_devices_share_queues() {
     let (a, b, _veth) = veth("rba");
     let (c, d, _other) = veth("rbb");
     let mut netdevs = Netdevs::new(DummyLevel::Off);
-    let mut system = |name: &str, buffers: &RxBuffers| {
+    let mut system = |name: &str, buffers: &RxPoolSettings| {
         let (device, why) = netdevs.open_with(name, "system", &BTreeMap::new(), buffers).unwrap();
         assert!(why.is_none(), "{why:?}");
         device
     };
     let mut members = [system(&b, &BASIC), system(&d, &BASIC)];
-    let (a, mut c) = (system(&a, &RxBuffers::default()), system(&c, &RxBuffers::default()));
+    let (a, mut c) = (system(&a, &RxPoolSettings::default()), system(&c, &RxPoolSettings::default()));
     let mut pool = FramePool::new(0);
     for (queues, by_port) in [(1, false), (4, false), (4, true)] {
         let mut shared = shared_by(&mut members, SharedRxConfig { queues, by_port, pmd: false });
@@ -337,7 +337,7 @@ fn kernel_devices_share_queues() {
         (3, 3)
     );
     drop((b, a));
-    assert!(d.set_rx_buffers(&RxBuffers::default()).unwrap() && d.shared_member().is_none());
+    assert!(d.set_rx_buffers(&RxPoolSettings::default()).unwrap() && d.shared_member().is_none());
 }
 
 /// The limit of a socket grows when bursts fill it, and packets that were lost before are counted.
@@ -348,7 +348,7 @@ fn the_limit_of_a_socket_is_adjusted() {
     }
     let (a, b, _veth) = veth("rs");
     let mut netdevs = Netdevs::new(DummyLevel::Off);
-    let (a, _) = netdevs.open_with(&a, "system", &BTreeMap::new(), &RxBuffers::default()).unwrap();
+    let (a, _) = netdevs.open_with(&a, "system", &BTreeMap::new(), &RxPoolSettings::default()).unwrap();
     let (mut b, _) = netdevs.open_with(&b, "system", &BTreeMap::new(), &SPP).unwrap();
     let mut pool = FramePool::new(64);
     let (mut rx, mut tx) = (queue(&mut *b), a.tx_queue());
@@ -377,12 +377,13 @@ fn frames_of_a_tap_are_charged() {
         return;
     }
     let name = unique("rt");
-    let small = RxBuffers { pool_size: 512, pool_queues: 2, reserve: 32, ..SPP };
+    let small = RxPoolSettings { pool_size: 512, pool_queues: 2, reserve: 32, ..SPP };
     let mut netdevs = Netdevs::new(DummyLevel::Off);
     let (mut tap, why) = netdevs.open_with(&name, "tap", &BTreeMap::new(), &small).unwrap();
     assert!(why.is_none());
     tap.set_admin(true).unwrap();
-    let (mut host, _) = netdevs.open_with(&name, "system", &BTreeMap::new(), &RxBuffers::default()).unwrap();
+    let (mut host, _) =
+        netdevs.open_with(&name, "system", &BTreeMap::new(), &RxPoolSettings::default()).unwrap();
     let (mut rx, mut tx, _rx) = (queue(&mut *tap), host.tx_queue(), queue(&mut *host));
     let mut pool = FramePool::new(0);
     for _ in 0..8 {

@@ -73,7 +73,7 @@ impl ViewBuilder {
                 self.position.end_bridge();
                 continue;
             };
-            let shared = self.view.bridges.last().map_or_else(|| Arc::from(""), |b| Arc::clone(&b.name));
+            let bridge_name = self.view.bridges.last().map_or_else(|| Arc::from(""), |b| Arc::clone(&b.name));
             let backer = switch.datapaths.of_bridge(bridge);
             for port in bridge.ports.after_mut_unmarked(after) {
                 self.position.visited(port.ofport);
@@ -83,7 +83,11 @@ impl ViewBuilder {
                     switch::logical_name(&switch.db, &bridge.config, port).unwrap_or_default().to_owned();
                 let row = bridge.config.ports.get(&port.port_row).map(|row| &row.vlan);
                 let vlan = row.filter(|vlan| vlan.mode != VlanMode::Trunk).map(|vlan| vlan.tag);
-                self.view.ports.push(PortView { logical, vlan, ..port_view(port, &shared, at, counters) });
+                self.view.ports.push(PortView {
+                    logical,
+                    vlan,
+                    ..port_view(port, &bridge_name, at, counters)
+                });
                 if left == 0 {
                     return false;
                 }

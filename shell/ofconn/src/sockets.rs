@@ -51,7 +51,7 @@ pub(crate) struct Sockets {
     group: Option<Arc<ListenerGroup>>,
     accept_pause: AcceptPause,
     /// Targets that cannot be used, with the error that was logged.
-    refused: BTreeMap<String, String>,
+    unusable: BTreeMap<String, String>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
     /// Connections that were reported to the main loop as open.
     open: BTreeSet<ConnId>,
@@ -105,7 +105,7 @@ impl Sockets {
             self.passive.retain(|p| p.target != target);
             self.conns.retain(|_, c| c.settings.target != target);
         }
-        self.refused.retain(|t, _| is_wanted(t));
+        self.unusable.retain(|t, _| is_wanted(t));
     }
 
     /// Targets of all controllers that have a passive socket or an active connection, connected or not.
@@ -129,7 +129,7 @@ impl Sockets {
         }
         let target = match parse(name, &config.rundir) {
             Ok(target) => target,
-            Err(e) => return self.refuse(name, e, errors),
+            Err(e) => return self.record_unusable(name, e, errors),
         };
         if target.is_passive() {
             let purpose = Purpose::Controller(controller.clone());
@@ -147,7 +147,7 @@ impl Sockets {
             );
             self.insert(conn);
         }
-        self.refused.remove(name);
+        self.unusable.remove(name);
     }
 
     /// Opens a passive socket unless one exists for `target`. Returns whether a socket was opened.
@@ -169,24 +169,24 @@ impl Sockets {
                 true
             }
             Err(e) => {
-                self.refuse(target, e, errors);
+                self.record_unusable(target, e, errors);
                 false
             }
         }
     }
 
     /// Records why a target cannot be used, and logs a new reason once.
-    fn refuse(&mut self, target: &str, why: String, errors: &mut Vec<String>) {
-        if self.refused.get(target) != Some(&why) {
+    fn record_unusable(&mut self, target: &str, why: String, errors: &mut Vec<String>) {
+        if self.unusable.get(target) != Some(&why) {
             runtime::err!(LOG, "{}: {why}", self.bridge);
-            self.refused.insert(target.to_owned(), why.clone());
+            self.unusable.insert(target.to_owned(), why.clone());
         }
         errors.push(why);
     }
 
     /// Targets that cannot be used, with the reason.
-    pub(crate) fn refused(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.refused.iter().map(|(target, why)| (target.as_str(), why.as_str()))
+    pub(crate) fn unusable(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.unusable.iter().map(|(target, why)| (target.as_str(), why.as_str()))
     }
 
     fn insert(&mut self, conn: Conn) -> ConnId {
@@ -268,7 +268,7 @@ impl Sockets {
         }
     }
 
-    /// Accepts connections of tools, controllers and snoopers, up to their limits. Returns their number, including refused ones.
+    /// Accepts connections of tools, controllers and snoopers, up to their limits. Returns their number, including those that are closed at once.
     fn accept(&mut self, now: Millis) -> usize {
         if self.accept_pause.lasts(now) {
             return 0;

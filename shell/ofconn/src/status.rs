@@ -82,7 +82,7 @@ impl Sockets {
                 (Some(*id), ControllerStatus { target, is_connected, role: None, status })
             })
             .chain(
-                self.refused()
+                self.unusable()
                     .filter(|(target, _)| !is_passive(target))
                     .map(|(target, why)| (None, unusable(target, why))),
             )

@@ -35,7 +35,7 @@ struct WaitState {
     is_full: bool,
     /// The main loop waits until at most this many bytes are to be written.
     awaited: Option<usize>,
-    /// The role of the peer, for snoopers.
+    /// The role of the peer. A new client of the snoop socket gets the messages of the connection with the highest role.
     role: Role,
 }
 
@@ -76,7 +76,7 @@ impl WaitingBytes {
 
 /// Methods of the sockets.
 impl WaitingBytes {
-    /// Records requests for the main loop. If too many wait then, `requests_taken` tells the main loop when to wake the sockets.
+    /// Records requests for the main loop. If too many requests wait after this call, `requests_taken` tells the main loop when to wake the sockets.
     pub(crate) fn requests_decoded(&self, memory: usize) {
         let mut waits = self.lock();
         waits.requests += memory;

@@ -3,7 +3,7 @@
 //! A request is checked when it is added, as far as possible without executing it. The commit executes all requests on a copy of the
 //! tables first (`commit`).
 
-use crate::bundle_messages::{BundleMessages, Work};
+use crate::bundle_messages::{BundleMessages, MessageContent};
 use crate::packet_out::check_packet_out;
 use crate::request_context::{RequestContext, RequestResult};
 use ofconn::{BundledMessage, BundledRequest, OpenBundle};
@@ -72,31 +72,35 @@ impl RequestContext<'_> {
     }
 
     /// Checks a message as far as possible without executing it, and returns it in the form in which the commit executes it.
-    fn check_body(&mut self, body: Body, version: Version) -> Result<Work, OfError> {
+    fn check_body(&mut self, body: Body, version: Version) -> Result<MessageContent, OfError> {
         Ok(match body {
             Body::FlowMod(fm) => {
                 check_flow_mod(&fm, version)?;
                 let request = self.bridge.ofproto.request(&fm);
                 self.bridge.ofproto.check_addition(&request)?;
-                Work::Flow(request)
+                MessageContent::Flow(request)
             }
             Body::PacketOut(po) => {
                 check_packet_out(&po, version)?;
-                Work::Packet(po)
+                MessageContent::Packet(po)
             }
-            Body::GroupMod(gm) => Work::Group(Box::new(gm)),
-            Body::MeterMod(mm) => Work::Meter(Box::new(mm)),
-            Body::PortMod(pm) => Work::Port(Box::new(pm)),
+            Body::GroupMod(gm) => MessageContent::Group(Box::new(gm)),
+            Body::MeterMod(mm) => MessageContent::Meter(Box::new(mm)),
+            Body::PortMod(pm) => MessageContent::Port(Box::new(pm)),
             _ => return Err(OfError::BfcMsgUnsup),
         })
     }
 
     /// Checks a message of a connection that uses `version`. Also returns a bit mask of the tunnel option fields that the message uses.
-    fn check_message(&mut self, message: BundledMessage, version: Version) -> Result<(Work, u64), OfError> {
+    fn check_message(
+        &mut self,
+        message: BundledMessage,
+        version: Version,
+    ) -> Result<(MessageContent, u64), OfError> {
         let inner = match message {
             BundledMessage::FlowMod(request) => {
                 self.bridge.ofproto.check_addition(&request)?;
-                return Ok((Work::Flow(request), 0));
+                return Ok((MessageContent::Flow(request), 0));
             }
             BundledMessage::Other(message) => message,
         };
@@ -112,7 +116,7 @@ impl RequestContext<'_> {
         raw: &[u8],
     ) -> Result<(), OfError> {
         self.refuse_secondary()?;
-        let (work, fields) = self.check_message(add.message?, version)?;
+        let (content, fields) = self.check_message(add.message?, version)?;
         let now = self.now;
         let cost = raw.len() + MESSAGE_OVERHEAD;
         let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
@@ -130,7 +134,7 @@ impl RequestContext<'_> {
                 match b.messages.downcast_mut::<BundleMessages>() {
                     Some(messages) if fits => {
                         b.memory += cost;
-                        messages.push(work, fields, raw);
+                        messages.push(content, fields, raw);
                         return Ok(());
                     }
                     _ => OfError::BfcMsgTooMany,

@@ -4,7 +4,7 @@
 //! loop serves other bridges, but nothing else changes the tables of this bridge. Then the tables are replaced at
 //! once. Packet-outs are sent afterwards; each uses the tables that the messages before it in the bundle have produced.
 
-use crate::bundle_messages::{BundleMessages, Work};
+use crate::bundle_messages::{BundleMessages, MessageContent};
 use crate::reclaim;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::unfinished::{AfterCommit, Commit, QuotedRequests, TrialResult};
@@ -40,28 +40,33 @@ impl Trial {
         let mut later = Vec::new();
         let mut n = 0;
         for mut piece in std::mem::take(&mut self.messages).into_pieces() {
-            for (at, work) in piece.take_messages().into_iter().enumerate() {
-                self.step(n, work, &mut later).map_err(|e| (e, piece.request(at).to_vec()))?;
+            for (at, content) in piece.take_messages().into_iter().enumerate() {
+                self.step(n, content, &mut later).map_err(|e| (e, piece.request(at).to_vec()))?;
                 n += 1;
             }
         }
         Ok((self.bundle, later))
     }
 
-    fn step(&mut self, i: usize, work: Work, later: &mut Vec<AfterCommit>) -> Result<(), OfError> {
-        match work {
-            Work::Flow(request) => {
+    fn step(
+        &mut self,
+        i: usize,
+        content: MessageContent,
+        later: &mut Vec<AfterCommit>,
+    ) -> Result<(), OfError> {
+        match content {
+            MessageContent::Flow(request) => {
                 let command = request.command();
                 self.bundle.flow_mod(request, self.now)?;
                 later.push(AfterCommit::Count(command));
             }
-            Work::Group(gm) => self.bundle.group_mod(&gm, self.now)?,
-            Work::Meter(mm) => self.bundle.meter_mod(&mm, self.now)?,
-            Work::Port(pm) => {
+            MessageContent::Group(gm) => self.bundle.group_mod(&gm, self.now)?,
+            MessageContent::Meter(mm) => self.bundle.meter_mod(&mm, self.now)?,
+            MessageContent::Port(pm) => {
                 self.refused.remove(&i).map_or(Ok(()), Err)?;
                 later.push(AfterCommit::Port(pm));
             }
-            Work::Packet(po) => {
+            MessageContent::Packet(po) => {
                 self.bundle.check_actions(&po.actions)?;
                 later.push(AfterCommit::Packet(po, self.bundle.tables()));
             }
@@ -81,7 +86,8 @@ impl RequestContext<'_> {
         let messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
         let quoted = QuotedRequests { bundle: control.bundle, committed: raw.to_vec(), opened };
         let is_long = messages.len() >= BACKGROUND_MESSAGES
-            || self.bridge.ofproto.flow_count() >= BACKGROUND_FLOWS && messages.works().any(may_change_many);
+            || self.bridge.ofproto.flow_count() >= BACKGROUND_FLOWS
+                && messages.contents().any(may_change_many);
         let waker = self.outside.waker().filter(|_| is_long);
         let trial = self.trial(messages, bundle.flags);
         let Some(waker) = waker else {
@@ -105,8 +111,8 @@ impl RequestContext<'_> {
             true => Some(OfError::BfcMsgFailed),
             false => self.check_port_mod(pm).err(),
         };
-        let refused = messages.works().enumerate().filter_map(|(i, work)| match work {
-            Work::Port(pm) => Some((i, refusal(pm)?)),
+        let refused = messages.contents().enumerate().filter_map(|(i, content)| match content {
+            MessageContent::Port(pm) => Some((i, refusal(pm)?)),
             _ => None,
         });
         let refused = refused.collect();
@@ -130,7 +136,7 @@ impl RequestContext<'_> {
         self.after(&changes);
         let n = changes.flows.len();
         // The trial has freed the messages.
-        reclaim::count_freed(n);
+        reclaim::note_freed(n);
         reclaim::drop_in_background(n, changes);
         reclaim::drop_when_unshared(n, before);
         let now = self.now;
@@ -153,12 +159,14 @@ impl RequestContext<'_> {
 }
 
 /// Returns whether a message may change more than one flow.
-fn may_change_many(work: &Work) -> bool {
-    match work {
-        Work::Flow(request) => matches!(request.command(), FlowCommand::Modify | FlowCommand::Delete),
+fn may_change_many(content: &MessageContent) -> bool {
+    match content {
+        MessageContent::Flow(request) => {
+            matches!(request.command(), FlowCommand::Modify | FlowCommand::Delete)
+        }
         // Flows that use a deleted group are deleted, too.
-        Work::Group(gm) => gm.command == GroupCommand::Delete,
-        Work::Meter(_) | Work::Port(_) | Work::Packet(_) => false,
+        MessageContent::Group(gm) => gm.command == GroupCommand::Delete,
+        MessageContent::Meter(_) | MessageContent::Port(_) | MessageContent::Packet(_) => false,
     }
 }
 

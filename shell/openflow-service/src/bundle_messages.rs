@@ -20,7 +20,7 @@ const GROWTH: usize = 4;
 const REQUEST_LEN: usize = 128;
 
 /// The content of a message in a bundle.
-pub(crate) enum Work {
+pub(crate) enum MessageContent {
     Flow(FlowRequest),
     Group(Box<GroupMod>),
     Meter(Box<MeterMod>),
@@ -38,7 +38,7 @@ pub(crate) struct BundleMessages {
 
 /// Consecutive messages, with the bytes of the requests that added them, which error replies quote.
 pub(crate) struct Piece {
-    works: Vec<Work>,
+    contents: Vec<MessageContent>,
     /// The concatenated bytes of the requests.
     requests: Vec<u8>,
     /// The offset in `requests` where each request ends.
@@ -56,14 +56,14 @@ impl BundleMessages {
     }
 
     /// Adds a message; `fields` is the bit mask of the tunnel option fields that it uses.
-    pub(crate) fn push(&mut self, work: Work, fields: u64, request: &[u8]) {
-        if self.pieces.last().is_none_or(|last| last.works.len() == last.works.capacity()) {
+    pub(crate) fn push(&mut self, content: MessageContent, fields: u64, request: &[u8]) {
+        if self.pieces.last().is_none_or(|last| last.contents.len() == last.contents.capacity()) {
             let capacity =
-                self.pieces.last().map_or(PIECE_MIN, |last| (last.works.len() * GROWTH).min(PIECE_MAX));
+                self.pieces.last().map_or(PIECE_MIN, |last| (last.contents.len() * GROWTH).min(PIECE_MAX));
             self.pieces.push(Piece::new(capacity));
         }
         let Some(piece) = self.pieces.last_mut() else { return };
-        piece.works.push(work);
+        piece.contents.push(content);
         piece.requests.extend_from_slice(request);
         piece.ends.push(piece.requests.len());
         self.len += 1;
@@ -71,8 +71,8 @@ impl BundleMessages {
     }
 
     /// All messages in order.
-    pub(crate) fn works(&self) -> impl Iterator<Item = &Work> {
-        self.pieces.iter().flat_map(|piece| &piece.works)
+    pub(crate) fn contents(&self) -> impl Iterator<Item = &MessageContent> {
+        self.pieces.iter().flat_map(|piece| &piece.contents)
     }
 
     /// The pieces in order. The caller can drop each piece before it takes the next piece.
@@ -84,12 +84,12 @@ impl BundleMessages {
 impl Piece {
     fn new(capacity: usize) -> Piece {
         let requests = Vec::with_capacity(capacity * REQUEST_LEN);
-        Piece { works: Vec::with_capacity(capacity), requests, ends: Vec::with_capacity(capacity) }
+        Piece { contents: Vec::with_capacity(capacity), requests, ends: Vec::with_capacity(capacity) }
     }
 
     /// Takes the messages out of the piece; the requests stay.
-    pub(crate) fn take_messages(&mut self) -> Vec<Work> {
-        std::mem::take(&mut self.works)
+    pub(crate) fn take_messages(&mut self) -> Vec<MessageContent> {
+        std::mem::take(&mut self.contents)
     }
 
     /// The bytes of the request that added the message with index `at`.

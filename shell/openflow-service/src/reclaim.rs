@@ -16,15 +16,15 @@ const CHECKS_MAX: usize = 400;
 /// Whether a large object was freed since the last [`tidy`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
-/// Records that `n` objects were freed. Called on any thread.
-pub fn count_freed(n: usize) {
+/// Requests that [`tidy`] returns memory to the system, if an object with `n` parts that was freed is large. Called on any thread.
+pub fn note_freed(n: usize) {
     if n >= LARGE {
         FREED.store(true, Release);
     }
 }
 
-/// Returns freed memory to the system if a large object was freed. The main loop calls this function, because the main loop allocated most
-/// of the memory: the allocator collects memory that another thread has freed only on the thread that allocated this memory.
+/// Returns freed memory to the system if a large object was freed. Memory that another thread has freed can only
+/// be collected by the thread that allocated it. The main loop allocated most of the memory, so the main loop calls this function.
 pub fn tidy() {
     if FREED.swap(false, Acquire) {
         netdev::collect_freed_memory();
@@ -37,7 +37,7 @@ pub fn drop_in_background(n: usize, what: impl Send + 'static) {
     if n >= LARGE {
         run(move || {
             drop(what);
-            count_freed(n);
+            note_freed(n);
         });
     }
 }
@@ -54,7 +54,7 @@ pub fn drop_when_unshared<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
                 std::thread::sleep(CHECK_INTERVAL);
             }
             drop(what);
-            count_freed(n);
+            note_freed(n);
         });
     }
 }

@@ -141,7 +141,7 @@ impl ServedDatabase {
     }
 
     /// Adds a transaction that failed or changes nothing to the batch, so that replies keep the order of the requests.
-    pub fn add_failed(&mut self, session: SessionId, id: Json, results: Vec<Json>) {
+    pub fn add_without_changes(&mut self, session: SessionId, id: Json, results: Vec<Json>) {
         self.pending.push(ExecutedTransaction { request: Some((session, id)), results, changes: None });
     }
 
@@ -150,7 +150,7 @@ impl ServedDatabase {
         let Prepared { results, commit, comment, durable } = prepared;
         self.durable |= durable;
         if commit.changes.is_empty() {
-            return self.add_failed(session, id, results);
+            return self.add_without_changes(session, id, results);
         }
         self.apply(Some((session, id)), results, commit, &comment);
     }

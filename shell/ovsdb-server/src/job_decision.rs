@@ -50,7 +50,7 @@ impl Core {
 
     /// Returns whether a job must retry the blocked transactions.
     pub fn needs_job_to_retry(&self) -> bool {
-        let waits = |session: &Session, served: &ServedDatabase| {
+        let has_long_blocked = |session: &Session, served: &ServedDatabase| {
             let name = &served.db.schema().name;
             let mut blocked = session.blocked.iter().filter(|b| b.params.database() == Some(name));
             blocked.any(|b| match &b.params {
@@ -58,7 +58,9 @@ impl Core {
                 Parameters::Text(_) => true,
             })
         };
-        self.sessions.values().any(|session| self.databases.values().any(|served| waits(session, served)))
+        self.sessions
+            .values()
+            .any(|session| self.databases.values().any(|served| has_long_blocked(session, served)))
     }
 }
 
@@ -84,8 +86,8 @@ fn transaction_needs_job(db: &Database, params: &Json) -> bool {
     let needs_job = |operation: &Json| {
         let text = |name: &str| operation.get(name).and_then(Json::as_str);
         let Some(op) = text("op") else { return false };
-        let removes = matches!(op, "update" | "mutate" | "delete");
-        removes && all > ROWS_OF_SMALL_CHANGES
+        let changes_rows = matches!(op, "update" | "mutate" | "delete");
+        changes_rows && all > ROWS_OF_SMALL_CHANGES
             || all > ROWS && scans(db, text("table"), operation.get("where"))
     };
     operations.len() > OPERATIONS

@@ -136,7 +136,7 @@ impl Core {
             Context { elapsed_ms, owns_lock: &owns_lock, read_only, client, is_abandoned: &is_abandoned };
         match transaction::execute(&served.db, &params, &context, &mut crate::identity::random_uuid) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
-            Outcome::Failed(results) => served.add_failed(session, id, results),
+            Outcome::Failed(results) => served.add_without_changes(session, id, results),
             Outcome::Blocked { timeout_ms } => {
                 let timeout = timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
                 let deadline = timeout.and_then(|timeout| since.checked_add(timeout));

@@ -37,7 +37,7 @@ impl Workers {
     /// Reassigns the queues if a dry run reaches the configured improvement.
     pub(crate) fn balance(&mut self, now: Millis) {
         if !self.balancer.is_time(now)
-            || self.due
+            || self.reconfiguration_due
             || !self.pmd_threads().any(|s| s.load.overload.lasts_a_minute())
         {
             return;

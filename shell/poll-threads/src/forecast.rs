@@ -1,4 +1,4 @@
-//! The state of the predictive policy of auto load balance (`predict.rs`), and the moves that it plans.
+//! The state of the predictive policy of auto load balance (`balance_by_forecast.rs`), and the moves that it plans.
 
 use pmd::predictive::PredictiveBalancer;
 use std::collections::BTreeMap;

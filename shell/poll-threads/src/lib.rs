@@ -7,7 +7,8 @@
 //!   ├ ports.rs        the ports, their queues, and which worker has each queue
 //!   ├ reconfigure.rs  starts and ends threads, assigns queues (core/pmd decides) and moves them
 //!   ├ balance.rs      reassigns queues when a core is overloaded (`pmd-auto-lb-policy=variance`)
-//!   ├ predict.rs      moves queues by a load forecast, once a second (`predictive`; state: forecast.rs)
+//!   ├ balance_by_forecast.rs
+//!   │                 moves queues by a load forecast, once a second (`predictive`; state: forecast.rs)
 //!   ├ load.rs         the load of a worker in the last minute
 //!   ├ metrics.rs      switches recordings of iterations on and reads them
 //!   └ waits.rs        waits for a worker's answer, for a limited time (state: answers.rs)
@@ -32,6 +33,7 @@
 
 mod answers;
 mod balance;
+mod balance_by_forecast;
 pub mod cycles;
 mod forecast;
 mod handle;
@@ -43,7 +45,6 @@ mod mailbox;
 mod metrics;
 mod pmd_settings;
 mod ports;
-mod predict;
 mod readiness;
 mod reconfigure;
 mod recording;

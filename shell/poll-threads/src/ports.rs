@@ -34,7 +34,7 @@ struct Queue {
     owner: QueueOwner,
     load: Arc<RxqLoad>,
     /// The worker that had the queue of this number before the port's queues were replaced.
-    before: Option<WorkerId>,
+    previous_owner: Option<WorkerId>,
     /// Cycles that were spent on the queue's packets.
     history: History,
     /// Cycles that passed during the intervals of `history`.
@@ -62,12 +62,12 @@ impl Queue {
     fn new(rxq: Rxq, fd: Option<Arc<OwnedFd>>, kept: Option<KeptQueueState>) -> Queue {
         let load = rxq.load();
         let owner = QueueOwner::Unassigned(Box::new(MovingQueue { rxq, fd, polled: true }));
-        let KeptQueueState { owner: before, mut history, mut elapsed, mut forecast } =
+        let KeptQueueState { owner: previous_owner, mut history, mut elapsed, mut forecast } =
             kept.unwrap_or_default();
         history.rebase(load.cycles());
         elapsed.rebase(cycles::now());
         forecast.rebase();
-        Queue { owner, load, before, history, elapsed, forecast }
+        Queue { owner, load, previous_owner, history, elapsed, forecast }
     }
 
     /// The worker that has the queue; `None`: no worker has it yet.
@@ -81,7 +81,7 @@ impl Queue {
     /// The worker that has the queue; for a queue that no worker has yet, the worker that had the previous queue of this number.
     fn last_owner(&self) -> Option<WorkerId> {
         match self.owner {
-            QueueOwner::Unassigned(_) => self.before,
+            QueueOwner::Unassigned(_) => self.previous_owner,
             QueueOwner::Worker(worker) => Some(worker),
         }
     }

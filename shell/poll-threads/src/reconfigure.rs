@@ -31,7 +31,7 @@ impl Workers {
     /// Starts and ends PMD threads according to the mask, and moves every queue to the worker that will poll it. Does
     /// nothing if no change is recorded.
     pub fn reconfigure(&mut self, datapath: &Datapath) {
-        if !std::mem::take(&mut self.due) {
+        if !std::mem::take(&mut self.reconfiguration_due) {
             return;
         }
         self.balancer.configuration_changed();

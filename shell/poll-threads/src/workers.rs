@@ -36,7 +36,7 @@ pub struct Workers {
     pub(crate) ports: Ports,
     pub(crate) unanswered: Unanswered,
     /// There are recorded changes that `reconfigure` must carry out.
-    pub(crate) due: bool,
+    pub(crate) reconfiguration_due: bool,
     /// The next reconfiguration reassigns every rx queue, also under the predictive policy, which otherwise keeps queues on
     /// their cores where possible. (The variance policy always reassigns every queue.)
     pub(crate) reassign: bool,
@@ -94,7 +94,7 @@ impl Workers {
             metrics: Metrics::default(),
             ports: Ports::default(),
             unanswered: Unanswered::default(),
-            due: false,
+            reconfiguration_due: false,
             reassign: false,
             ticker: Ticker::default(),
             balancer: Balancer::default(),
@@ -106,7 +106,7 @@ impl Workers {
     /// Records the settings of the database. Cores and assignment change at the next `reconfigure`.
     pub fn configure(&mut self, settings: &PmdSettings) {
         let scheduling = |p: &PmdSettings| (p.mask.clone(), p.algorithm, p.isolate);
-        self.due |= scheduling(&self.pmd_settings) != scheduling(settings);
+        self.reconfiguration_due |= scheduling(&self.pmd_settings) != scheduling(settings);
         self.reassign |= self.pmd_settings.algorithm != settings.algorithm;
         self.pmd_settings = settings.clone();
         self.set_recording(settings.metrics);
@@ -167,23 +167,23 @@ impl Workers {
 
     /// The next `reconfigure` reassigns all queues by their load in the last minute.
     pub fn request_reassignment(&mut self) {
-        (self.due, self.reassign) = (true, true);
+        (self.reconfiguration_due, self.reassign) = (true, true);
     }
 
     /// Adds a port's queues; the next `reconfigure` assigns them to workers.
     pub fn add(&mut self, no: PortNo, port: PortScheduling, rx_queues: Vec<RxHandle>) {
         self.ports.add(no, port, rx_queues);
-        self.due = true;
+        self.reconfiguration_due = true;
     }
 
     /// Sets which queues of a port are pinned to cores (`pmd-rxq-affinity`).
     pub fn pin(&mut self, no: PortNo, affinity: BTreeMap<QueueId, CoreId>) {
-        self.due |= self.ports.pin(no, affinity);
+        self.reconfiguration_due |= self.ports.pin(no, affinity);
     }
 
     /// Sets the NUMA node of a port's memory.
     pub fn set_numa(&mut self, no: PortNo, numa: NumaId) {
-        self.due |= self.ports.set_numa(no, numa);
+        self.reconfiguration_due |= self.ports.set_numa(no, numa);
     }
 
     /// Removes a port. After this call no worker uses its queues, except workers that did not answer in time: they drop
@@ -191,7 +191,7 @@ impl Workers {
     pub fn remove(&mut self, no: PortNo) {
         let _ = self.withdraw_queues(no);
         self.unanswered.forget(no);
-        self.due |= self.ports.remove(no);
+        self.reconfiguration_due |= self.ports.remove(no);
     }
 
     /// Withdraws a port's queues from the workers, before the port gets new queues. After `Ok` no worker uses the old
@@ -228,7 +228,7 @@ impl Workers {
 
     /// Whether there are recorded changes that `reconfigure` must carry out.
     pub fn is_due(&self) -> bool {
-        self.due
+        self.reconfiguration_due
     }
 
     /// In dummy mode, the workers carry out orders until no mailbox has an order. Otherwise does nothing.
@@ -297,7 +297,7 @@ impl Workers {
         if self.policy() == Policy::Variance {
             self.balance(now);
         }
-        self.predict(datapath, now);
+        self.balance_by_forecast(datapath, now);
     }
 
     /// The load of a worker in the last minute.

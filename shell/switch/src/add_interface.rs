@@ -11,7 +11,7 @@ use config::{BridgeConfig, Desired, InterfaceConfig};
 use flow::text::address::parse_mac;
 use netdev::device::{Facts, Netdev};
 use netdev::error::NetdevError;
-use netdev::rx_buffers::RxBuffers;
+use netdev::rx_buffers::RxPoolSettings;
 use openflow::port::PortReason;
 use openflow_service::{Backing, Bridge, BridgePort, Failed};
 use runtime::Module;
@@ -303,10 +303,13 @@ fn set_tx_steering(backer: &mut Backer, number: PortNo, interface: &InterfaceCon
 
 /// The settings of receive buffers. If they are invalid, the port gets receive buffers of its own, and the reason is
 /// returned for the interface's row.
-fn rx_buffers(interface: &InterfaceConfig, root: &BTreeMap<String, String>) -> (RxBuffers, Option<String>) {
-    match RxBuffers::read(&interface.other_config, root) {
+fn rx_buffers(
+    interface: &InterfaceConfig,
+    root: &BTreeMap<String, String>,
+) -> (RxPoolSettings, Option<String>) {
+    match RxPoolSettings::read(&interface.other_config, root) {
         Ok(buffers) => (buffers, None),
-        Err(why) => (RxBuffers::default(), Some(format!("{}: {why}", interface.name))),
+        Err(why) => (RxPoolSettings::default(), Some(format!("{}: {why}", interface.name))),
     }
 }
 

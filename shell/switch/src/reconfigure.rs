@@ -102,7 +102,7 @@ impl Switch {
         self.renumber(steps, desired);
         stay.into_iter().for_each(|step| self.carry_out(step, desired));
         if steps.iter().any(|s| matches!(s, Step::RemoveInterface { .. } | Step::ChangeInterface { .. })) {
-            self.add_failed(desired);
+            self.retry_failed_interfaces(desired);
         }
     }
 

@@ -437,12 +437,12 @@ impl Switch {
     /// Tries again to create the interfaces that could not be created, after something other than the database changed.
     pub(crate) fn retry_failed(&mut self) {
         let desired = self.applied.clone();
-        self.add_failed(&desired);
+        self.retry_failed_interfaces(&desired);
         self.ports_changed();
     }
 
     /// Tries again to create the interfaces that could not be created.
-    pub(crate) fn add_failed(&mut self, desired: &Desired) {
+    pub(crate) fn retry_failed_interfaces(&mut self, desired: &Desired) {
         let failed: Vec<(String, String)> = self
             .bridges
             .values()

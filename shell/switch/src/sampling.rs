@@ -42,14 +42,14 @@ impl Switch {
                 backer.mark_all_changed();
             }
         }
-        let mut agents = 0;
+        let mut next_agent = 0;
         let known = self.datapaths.exporters.bridges();
         for bridge in self.bridges.values() {
             let is_new = !bridge.config.sampling.is_empty();
             if !is_new && !known.contains(&bridge.id.0) {
                 continue;
             }
-            let settings = self.settings_of(&bridge.config, &mut agents);
+            let settings = self.settings_of(&bridge.config, &mut next_agent);
             let exporters = &self.datapaths.exporters;
             let before = exporters.sampling_probabilities(bridge.id.0);
             let after = exporters.configure(bridge.id.0, &settings, self.options.seed);
@@ -66,11 +66,12 @@ impl Switch {
         gone.for_each(|bridge| self.datapaths.exporters.remove(bridge));
     }
 
-    /// The settings of a bridge's exporters. `agents`: the number of the next sFlow agent; it is incremented if the bridge has an agent.
-    fn settings_of(&self, config: &BridgeConfig, agents: &mut u32) -> BridgeSettings {
+    /// The settings of a bridge's exporters. `next_agent`: the number of the next sFlow agent; it is incremented if the bridge has a row of
+    /// sFlow, even an inactive one.
+    fn settings_of(&self, config: &BridgeConfig, next_agent: &mut u32) -> BridgeSettings {
         let sampling = &config.sampling;
         let sflow = sampling.sflow.as_ref().and_then(|row| {
-            let number = std::mem::replace(agents, *agents + 1);
+            let number = std::mem::replace(next_agent, *next_agent + 1);
             if is_active(row) { self.sflow(row, number) } else { None }
         });
         if sampling.sets.values().any(|set| set.local_group.is_some()) {

@@ -174,8 +174,8 @@ fn filter(wanted: &CtFlush) -> Filter {
     }
 }
 
-/// The filter for a tuple. Zero means "any", because tools send zero for values that were not given; zeros in id, type and
-/// code of ICMP are values if an address is given or one of the three is not zero.
+/// The filter for a tuple. Tools send zero for values that were not given, so zero means "any". Exception: zeros in ICMP id,
+/// type and code are values, if an address is given or one of the three is not zero.
 fn tuple(t: &CtTuple) -> TupleFilter {
     let icmp = (t.icmp_id.unwrap_or(0), t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
     let told = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();

@@ -91,7 +91,7 @@ impl MacRead for SharedMacs {
         self.lock().is_static(vlan, mac)
     }
 
-    fn was_announced(&self, vlan: u16, mac: Mac) -> bool {
-        self.lock().was_announced(vlan, mac)
+    fn is_grat_arp_locked(&self, vlan: u16, mac: Mac) -> bool {
+        self.lock().is_grat_arp_locked(vlan, mac)
     }
 }

@@ -64,7 +64,7 @@ impl SharedState {
         self.published.load_full()
     }
 
-    /// The newest snapshot, for one packet. The reference count, which is in a cache line of all threads, is not changed. Each
+    /// The newest snapshot, for one packet. This does not change the reference count, whose cache line all threads share. Each
     /// thread can have a few such guards at a time (more of them cost as much as [`published`](Self::published)).
     pub fn published_for_packet(&self) -> Guard<Arc<PublishedState>> {
         self.published.load()

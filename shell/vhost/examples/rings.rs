@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p vhost --example rings [bytes [packets per burst]]` prints nanoseconds per packet of receive
 //! and of transmit. If `PACKETS` is set, it processes that many packets without using the clock, as instruction counters
-//! need it. If `COPIES` is set, long packets are copied twice, as on other ports. If `PACKED` is set, the rings are packed.
+//! need it. If `TWO_COPIES` is set, long packets are copied twice, as on other ports. If `PACKED` is set, the rings are packed.
 
 use packet::frame::FramePool;
 use packet::queue::RX_BURST;
@@ -51,7 +51,7 @@ fn main() {
     let (len, burst) = (numbers.next().unwrap_or(60), numbers.next().unwrap_or(32));
     assert!((14..=65_500).contains(&len) && (1..=RX_BURST).contains(&burst));
     let driver = BenchDriver::new(len, std::env::var_os("PACKED").is_some()).expect("memory");
-    let with_tails = std::env::var_os("COPIES").is_none();
+    let with_tails = std::env::var_os("TWO_COPIES").is_none();
     let (from, to) = (driver.receiver(), driver.sender());
     let mut run = Loop { driver, from, to, pool: FramePool::new(256), burst, with_tails };
     if let Some(packets) = std::env::var("PACKETS").ok().and_then(|n| n.parse::<usize>().ok()) {

@@ -131,11 +131,11 @@ fn in_tunnel(facts: &Facts, noun: &str, why: &Json, troubles: &[String]) -> Opti
         let help = reason_of(reason).map_or("", DropReason::help);
         let mtu = mtu_of(why, port).filter(|_| reason == DropReason::TxTooLong.name());
         let mtu = mtu.map_or(String::new(), |mtu| {
-            format!(" The MTU of port {port} is {mtu} bytes, of which the tunnel's headers take their part.")
+            format!(" The MTU of port {port} is {mtu} bytes, including the tunnel's headers.")
         });
         let verb = if *n == 1 { "was" } else { "were" };
         return Some(format!(
-            "{line}. In a second {} {verb} dropped at port {port}: {reason}. {help}{mtu}{more}",
+            "{line}. Within one second, {} {verb} dropped at port {port}: {reason}. {help}{mtu}{more}",
             packets(*n)
         ));
     }

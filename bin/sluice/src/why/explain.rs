@@ -152,14 +152,12 @@ mod tests {
         let lost = of(&[], 8);
         assert!(
             lost.starts_with(&format!(
-                "{start}. In a second 5 packets were dropped at port eth1: datapath_drop_tx_mtu_exceeded."
+                "{start}. Within one second, 5 packets were dropped at port eth1: datapath_drop_tx_mtu_exceeded."
             )),
             "{lost}"
         );
         assert!(
-            lost.contains(
-                "The MTU of port eth1 is 1500 bytes, of which the tunnel's headers take their part."
-            ),
+            lost.contains("The MTU of port eth1 is 1500 bytes, including the tunnel's headers."),
             "{lost}"
         );
         assert_eq!(new_drops(&Json::Null, &Json::Null), []);

@@ -312,14 +312,14 @@ proptest! {
         for op in &ops {
             apply(&mut t, op, &mut now);
             prop_assert!(t.len() <= 10);
-            prop_assert_eq!(t.by_use.len(), t.groups.len());
-            prop_assert!(t.groups.iter().all(|(key, g)| t.by_use.get(&g.used) == Some(key)));
+            prop_assert_eq!(t.by_renewal.len(), t.groups.len());
+            prop_assert!(t.groups.iter().all(|(key, g)| t.by_renewal.get(&g.renewed) == Some(key)));
             let queued = |port| t.by_port.get(port).into_iter().flatten();
             let all = t.groups.iter().all(|(key, g)| queued(&g.port).any(|(_, k)| k == key));
             prop_assert!(all && t.by_port.values().map(BTreeMap::len).sum::<usize>() == t.len());
             let loads: BTreeSet<_> = t.by_port.iter().map(|(port, q)| (q.len(), *port)).collect();
             prop_assert_eq!(&loads, &t.by_load);
-            prop_assert_eq!(t.routers.len(), t.routers_by_use.len());
+            prop_assert_eq!(t.routers.len(), t.routers_by_renewal.len());
         }
     }
 

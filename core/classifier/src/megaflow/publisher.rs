@@ -96,8 +96,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         }
     }
 
-    /// The mask for a new megaflow of this port: `mask`. If it is new and the port has the maximum number of masks, an exact
-    /// mask that contains it.
+    /// The mask that a new megaflow of this port gets: `mask`, or, if no megaflow of the port has `mask` and the port already has
+    /// the maximum number of masks, an exact mask that contains `mask`.
     pub fn bounded_mask(&self, in_port: u32, mask: KeyMask) -> KeyMask {
         let Some(port_megaflows) = self.port_megaflows(in_port) else { return mask };
         let existing = port_megaflows.subtables().iter().any(|t| *t.mask() == mask);

@@ -12,7 +12,7 @@
 //! # Invariants
 //!
 //! * A run has 2ⁿ slots and starts at a multiple of 2ⁿ; the first run starts at slot 0.
-//! * A page has more than [`PAGE`] entries only while it is split. Splitting always ends: after ten levels of six bits, four
+//! * A page has more than [`PAGE`] entries only during the insertion that splits it. Splitting always ends: after ten levels of six bits, four
 //!   bits of the hash are left, so a page has at most 16 different hashes.
 
 use arrayvec::ArrayVec;
@@ -214,7 +214,7 @@ impl<V: Clone> Node<V> {
         }
     }
 
-    /// Joins a page with its sibling if both together are at most half full; returns the index of the joined run.
+    /// Joins a page with its sibling if both together have at most half as many entries as a full page; returns the index of the joined run.
     fn join(&mut self, index: usize) -> Option<usize> {
         let (begin, end) = self.run(index);
         let length = end - begin;

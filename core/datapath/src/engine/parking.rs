@@ -4,7 +4,7 @@ use crate::packet::Packet;
 use crate::park::{Limits, Park};
 use crate::shared::Shared;
 use crate::upcall_budget::UpcallBudget;
-use crate::upcalls::{Answer, Inbox, Request, Spent, Wake};
+use crate::upcalls::{Answer, Inbox, Request, Unneeded, Wake};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Parking {
     /// Buffers of answered upcalls, for the next upcalls.
     pub(crate) packet_buffers: Vec<Vec<u8>>,
     /// Memory to be returned to handlers, which allocated it.
-    pub(crate) spent: Vec<Spent>,
+    pub(crate) unneeded: Vec<Unneeded>,
     /// A handler existed when the iteration began.
     pub(crate) has_handler_thread: bool,
     /// Number of packets that could not be parked, of the queue that is being received from.
@@ -38,7 +38,7 @@ impl Parking {
             inbox,
             answers: VecDeque::new(),
             packet_buffers: Vec::new(),
-            spent: Vec::new(),
+            unneeded: Vec::new(),
             has_handler_thread: false,
             overflow: 0,
         }

@@ -56,7 +56,7 @@ fn handle_answer(
                 engine.free_lists.return_list(group);
             }
             if let Some(parking) = &mut engine.parking {
-                parking.spent.push((program, owner));
+                parking.unneeded.push((program, owner));
             }
         }
         Outcome::Failed(reason) => {

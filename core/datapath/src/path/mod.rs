@@ -1,13 +1,13 @@
 //! The path of a batch, in the order of its stages:
-//! `receive → extract → recent → cache → classify → inspection → group → execute → upcall`.
+//! `receive → extract → recent → cache → classify → inspection → execute_batch → execute → upcall`.
 //!
 //! `output` adds packets to the bursts of ports. `transmit` sends a full burst at once, and the others at the end of the iteration, after
 //! the batches of all rx queues (`Worker::finish`), or of a later one if packets are held (`Settings::tx_hold`).
 //!
 //! `small_batch` looks up and sends a batch of at most eight packets without these stages, if every packet only needs to be
-//! sent. `group` selects one of several ways to execute a batch: usually `per_packet`, otherwise `push_tunnel`, `balance` or
+//! sent. `execute_batch` selects one of several ways to execute a batch: usually `per_packet`, otherwise `push_tunnel`, `balance` or
 //! `recirculate`, and for all other programs `execute_frames`, which continues in `execute`. `steps` and `rewrites` execute
-//! parts of programs for these ways. Packets that are recirculated go from `group` back to `recent`, with a key that is
+//! parts of programs for these ways. Packets that are recirculated go from `execute_batch` back to `recent`, with a key that is
 //! changed or read again.
 
 pub(crate) mod answers;
@@ -20,10 +20,10 @@ pub mod classify;
 pub(crate) mod conntrack;
 mod drop_run;
 pub mod execute;
+pub mod execute_batch;
 pub(crate) mod execute_frames;
 pub mod extract;
 pub(crate) mod fragments;
-pub mod group;
 pub(crate) mod inspection;
 pub mod megaflow_guard;
 pub(crate) mod meter;
@@ -197,7 +197,7 @@ fn pass(
     }
     inspection::stage(shared, guard, engine);
     engine.clocks.end_stage(PathStage::LookUp);
-    let again = group::stage(guard, engine, pending, now);
+    let again = execute_batch::stage(guard, engine, pending, now);
     engine.clocks.end_stage(PathStage::Execute);
     upcall::stage(shared, guard, engine, now);
     again

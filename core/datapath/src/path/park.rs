@@ -35,22 +35,22 @@ pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
     parking.inbox.take(&mut parking.answers) || (!parking.has_handler_thread && !parking.park.is_empty())
 }
 
-/// Ends an iteration: queues upcalls and returns memory to handlers. Returns true if the queue was locked: then the
-/// worker must not sleep, because its upcalls are not queued yet.
+/// Ends an iteration: queues upcalls, and passes the programs and owners that the worker no longer needs to handlers, which free them.
+/// Returns true if the queue was locked: then the worker must not sleep, because its upcalls are not queued yet.
 #[inline]
 pub(crate) fn send_upcalls(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
-    !(parking.outbox.is_empty() && parking.spent.is_empty()) && submit(shared, parking)
+    !(parking.outbox.is_empty() && parking.unneeded.is_empty()) && submit(shared, parking)
 }
 
 #[inline(never)]
 fn submit(shared: &Shared, parking: &mut Parking) -> bool {
-    let Parking { outbox, spent, has_handler_thread, .. } = parking;
+    let Parking { outbox, unneeded, has_handler_thread, .. } = parking;
     if !*has_handler_thread {
-        spent.clear();
+        unneeded.clear();
     }
-    let any = !outbox.is_empty() || !spent.is_empty();
-    any && !shared.upcalls.submit(outbox, spent)
+    let any = !outbox.is_empty() || !unneeded.is_empty();
+    any && !shared.upcalls.submit(outbox, unneeded)
 }
 
 /// Parks the packets of the batch whose flow is parked, behind the earlier packets of the flow.
@@ -68,11 +68,11 @@ pub(crate) fn join_parked(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &m
         any |= parking.park.waits(*hash);
     }
     if any {
-        park_known_flows(shared, guard, engine, &flow_hashes, now);
+        park_packets_of_parked_flows(shared, guard, engine, &flow_hashes, now);
     }
 }
 
-fn park_known_flows(
+fn park_packets_of_parked_flows(
     shared: &Shared,
     guard: &MegaflowGuard<'_>,
     engine: &mut Engine,

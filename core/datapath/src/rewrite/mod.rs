@@ -20,4 +20,4 @@ mod shared;
 mod tests;
 
 pub use apply::Rewrite;
-pub(crate) use shared::Shared;
+pub(crate) use shared::SharedPrograms;

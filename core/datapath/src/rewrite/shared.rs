@@ -14,7 +14,7 @@ const SLOTS: usize = 256;
 
 /// Slots with rewrites that megaflows share, and with programs and their numbers.
 #[derive(Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedPrograms {
     rewrites: Vec<Option<Arc<Rewrite>>>,
     programs: Vec<Option<NumberedProgram>>,
     /// The program number that was assigned last.
@@ -28,7 +28,7 @@ struct NumberedProgram {
     number: u64,
 }
 
-impl Shared {
+impl SharedPrograms {
     /// Replaces a rewrite by an equal one that is kept here; if there is none, keeps this one for later megaflows.
     pub(crate) fn share(&mut self, rewrite: &mut Arc<Rewrite>) {
         self.rewrites.resize(SLOTS, None);
@@ -72,7 +72,7 @@ impl Program {
     /// Replaces the rewrites by equal ones of other programs, and assigns the number that equal programs share. A number
     /// tells that all packets of a batch have equal operations. Programs that only send or only recirculate, and programs with
     /// another summary than `Send` or `Recirculate`, need no number and keep 0.
-    pub(crate) fn share(&mut self, shared: &mut Shared) {
+    pub(crate) fn share(&mut self, shared: &mut SharedPrograms) {
         if let [Op::CheckLen(_, longer, rest)] = &mut self.ops[..] {
             longer.share(shared);
             rest.share(shared);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn equal_programs_have_one_number() {
-        let mut shared = Shared::default();
+        let mut shared = SharedPrograms::default();
         let mut number = |ports: &[u32]| {
             let list: Vec<DpAction> = ports.iter().map(|port| DpAction::Output(PortNo(*port))).collect();
             let mut program = Program::compile(&list);
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn equal_rewrites_are_one() {
-        let mut shared = Shared::default();
+        let mut shared = SharedPrograms::default();
         let mut programs = [program(2, 1), program(2, 9), program(4, 1)];
         programs.iter_mut().for_each(|program| program.share(&mut shared));
         let [a, b, c] = programs.each_ref().map(|program| program.rewrite().unwrap());

@@ -35,7 +35,7 @@ fn command(raw: u16, old: bool) -> Result<GroupCommand, OfError> {
 }
 
 /// Returns whether groups of the version have the layout of 1.5. Nicira's form for 1.0 has this layout, too.
-fn is_15(version: Version) -> bool {
+fn has_layout_15(version: Version) -> bool {
     version >= Version::V15 || version == Version::V10
 }
 
@@ -82,15 +82,15 @@ fn bucket_15(r: &mut Reader, cx: Context, group: GroupType) -> Result<Bucket, Of
 fn buckets(r: &mut Reader, cx: Context, group: GroupType) -> Result<Vec<Bucket>, OfError> {
     let mut list = Vec::new();
     while !r.is_empty() {
-        list.push(match is_15(cx.version) {
+        list.push(match has_layout_15(cx.version) {
             true => bucket_15(r, cx, group)?,
             false => bucket_11(r, cx, list.len() as u32)?,
         });
     }
     let mut ids: Vec<u32> = list.iter().map(|b| b.id).collect();
     ids.sort_unstable();
-    let is_known = ids.windows(2).any(|two| two[0] == two[1]);
-    if is_known || ids.last().is_some_and(|id| *id > BUCKET_MAX) {
+    let has_duplicate_id = ids.windows(2).any(|two| two[0] == two[1]);
+    if has_duplicate_id || ids.last().is_some_and(|id| *id > BUCKET_MAX) {
         return Err(OfError::GmfcBadBucket);
     }
     Ok(list)
@@ -98,7 +98,7 @@ fn buckets(r: &mut Reader, cx: Context, group: GroupType) -> Result<Vec<Bucket>,
 
 fn put_bucket(out: &mut Vec<u8>, b: &Bucket, group: GroupType, version: Version) {
     let start = out.len();
-    if !is_15(version) {
+    if !has_layout_15(version) {
         out.u16(0).u16(b.weight).u32(b.watch_port.to_u32()).u32(b.watch_group).zeros(4);
         put_actions(out, &b.actions, version);
     } else {
@@ -183,7 +183,7 @@ fn check_command_bucket(gm: &GroupMod) -> Result<(), OfError> {
 }
 
 pub(super) fn decode_mod(r: &mut Reader, cx: Context) -> Result<GroupMod, OfError> {
-    let new = is_15(cx.version);
+    let new = has_layout_15(cx.version);
     let raw = r.u16()?;
     let raw_kind = r.u8()?;
     r.skip(1)?;
@@ -214,7 +214,7 @@ pub(super) fn encode_mod(out: &mut Vec<u8>, gm: &GroupMod, version: Version) {
     out.u16(gm.command as u16).u8(gm.kind as u8).zeros(1).u32(gm.group);
     let mut list = Vec::new();
     gm.buckets.iter().for_each(|b| put_bucket(&mut list, b, gm.kind, version));
-    if is_15(version) {
+    if has_layout_15(version) {
         out.u16(list.len() as u16).zeros(2).u32(gm.command_bucket).bytes(&list);
         put_selection(out, &gm.selection);
     } else {
@@ -231,7 +231,7 @@ pub(super) fn decode_desc(r: &mut Reader, cx: Context) -> Result<GroupDesc, OfEr
     r.skip(1)?;
     let mut g = GroupDesc { group: r.u32()?, kind, ..GroupDesc::default() };
     let mut body = r;
-    if is_15(cx.version) {
+    if has_layout_15(cx.version) {
         let len = usize::from(r.u16()?);
         r.skip(6)?;
         body = r.sub(len)?;
@@ -246,7 +246,7 @@ pub(super) fn encode_desc(out: &mut Vec<u8>, g: &GroupDesc, version: Version) {
     out.u16(0).u8(g.kind as u8).zeros(1).u32(g.group);
     let mut list = Vec::new();
     g.buckets.iter().for_each(|b| put_bucket(&mut list, b, g.kind, version));
-    if is_15(version) {
+    if has_layout_15(version) {
         out.u16(list.len() as u16).zeros(6).bytes(&list);
         put_selection(out, &g.selection);
     } else {
@@ -256,7 +256,8 @@ pub(super) fn encode_desc(out: &mut Vec<u8>, g: &GroupDesc, version: Version) {
     out.set16(start, len as u16);
 }
 
-fn timed(version: Version) -> bool {
+/// Returns whether statistics of a group contain the time since it was added.
+fn has_duration(version: Version) -> bool {
     version >= Version::V13 || version == Version::V10
 }
 
@@ -269,7 +270,7 @@ pub(super) fn decode_stats(r: &mut Reader, version: Version) -> Result<GroupStat
     r.skip(4)?;
     (s.packets, s.bytes) = (r.u64()?, r.u64()?);
     s.duration = Duration { sec: u32::MAX, nsec: u32::MAX };
-    if timed(version) {
+    if has_duration(version) {
         s.duration = Duration { sec: r.u32()?, nsec: r.u32()? };
     }
     while !r.is_empty() {
@@ -281,7 +282,7 @@ pub(super) fn decode_stats(r: &mut Reader, version: Version) -> Result<GroupStat
 pub(super) fn encode_stats(out: &mut Vec<u8>, s: &GroupStats, version: Version) {
     let start = out.len();
     out.zeros(4).u32(s.group).u32(s.ref_count).zeros(4).u64(s.packets).u64(s.bytes);
-    if timed(version) {
+    if has_duration(version) {
         out.u32(s.duration.sec).u32(s.duration.nsec);
     }
     s.buckets.iter().for_each(|&(p, b)| {

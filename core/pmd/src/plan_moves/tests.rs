@@ -3,7 +3,7 @@
 use super::*;
 
 const LIMITS: Limits = Limits {
-    load_limit: 0.97,
+    load_threshold: 0.97,
     relieved_at: 1.02,
     max_moves: 6,
     min_gain: 0.005,

@@ -77,7 +77,7 @@ fn a_packet_gets_its_header_and_leaves_by_the_bridge_of_the_route() {
     // Of the inner packet, only the fields that its outer header copies were consulted.
     assert_eq!((output.mask.nw_dst, output.mask.tp_dst, output.mask.nw_tos), (0, 0, 3));
     let longer = |c: &StatsTarget| match c {
-        StatsTarget::Header { longer_by } => *longer_by,
+        StatsTarget::LengthChange { by } => *by,
         _ => 0,
     };
     let all: Vec<i64> = output.stats_targets.iter().map(longer).filter(|n| *n != 0).collect();

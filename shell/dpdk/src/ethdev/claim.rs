@@ -42,7 +42,8 @@ impl Drop for Claim {
         let mut claims = claims();
         if let Some(devargs) = &self.attached {
             let in_use = |other| other != self.port && claims.iter().any(|(port, _)| *port == other);
-            // SAFETY: the port is claimed by `self`. It is stopped, because `Running` holds the claim.
+            // SAFETY: the port is claimed by `self`. It is stopped: a started port (`Running`)
+            // holds the claim, so the claim is dropped only after the port was stopped.
             match unsafe { close_and_unplug(self.port, in_use) } {
                 true => log::say(Level::Info, &format!("Device '{devargs}' has been removed and detached")),
                 false => log::say(Level::Error, &format!("Device '{devargs}' can not be detached")),

@@ -126,8 +126,8 @@ unsafe fn append_one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool,
     let size = unsafe { (*mbuf).tx_offload } >> SEGMENT_SIZE_SHIFT;
     // SAFETY: the caller owns the packet, does not use it afterwards, and guarantees that its memory is not shared.
     let refused = unsafe { mbuf::append_unshared(mbuf, pool, out) };
-    let undone = flags & SEGMENTED != 0 || flags & CHECKSUM == CHECKSUM;
-    if undone
+    let has_offload_request = flags & SEGMENTED != 0 || flags & CHECKSUM == CHECKSUM;
+    if has_offload_request
         && !refused
         && out.last_mut().is_some_and(|frame| set_offload(frame, flags, size as u16).is_none())
     {

@@ -4,7 +4,7 @@
 use super::queue::{Port, offload_request_of_bytes};
 use crate::linux::umem_socket::SocketUse;
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RX_BURST, RxQueue, RxResult};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -36,7 +36,7 @@ pub struct QueueMonitor {
     /// The state that the worker writes.
     pub state: Arc<QueueState>,
     /// The settings of receive buffers.
-    pub wanted: RxBuffers,
+    pub settings: RxPoolSettings,
     /// High watermark: maximum number of posted buffers.
     pub high: u32,
     /// Since when the queue has been idle with too many buffers, and the value of `woken` at that time; `None`: the queue is not in this state.
@@ -54,8 +54,13 @@ fn lost_packets(socket_use: &SocketUse) -> u64 {
 
 impl QueueMonitor {
     /// Creates the monitor of the queue with this socket.
-    pub fn new(pool: String, socket_use: Arc<SocketUse>, wanted: RxBuffers, high: u32) -> QueueMonitor {
-        QueueMonitor { pool, socket_use, state: Arc::default(), wanted, high, idle_since: Mutex::default() }
+    pub fn new(
+        pool: String,
+        socket_use: Arc<SocketUse>,
+        settings: RxPoolSettings,
+        high: u32,
+    ) -> QueueMonitor {
+        QueueMonitor { pool, socket_use, state: Arc::default(), settings, high, idle_since: Mutex::default() }
     }
 
     /// Whether the queue must release buffers that other queues need: it has been idle for [`IDLE`] and has posted more than twice the low
@@ -90,8 +95,8 @@ impl QueueMonitor {
             sending: pool.held(tx),
             posted: self.state.posted.load(Ordering::Relaxed),
             peak: pool.peak(rx),
-            allowance: pool.allowance(rx, self.wanted.alpha),
-            reserve: self.wanted.reserve,
+            allowance: pool.allowance(rx, self.settings.alpha),
+            reserve: self.settings.reserve,
             high: self.high,
             busy: self.state.busy.load(Ordering::Relaxed),
             woken: self.state.woken.load(Ordering::Relaxed),
@@ -128,7 +133,7 @@ impl PooledRx {
         monitor: &QueueMonitor,
         partial_checksums: bool,
     ) -> PooledRx {
-        let wanted = &monitor.wanted;
+        let settings = &monitor.settings;
         let mut queue = PooledRx {
             port,
             socket_use: Arc::clone(&monitor.socket_use),
@@ -137,8 +142,8 @@ impl PooledRx {
             state: Arc::clone(&monitor.state),
             partial_checksums,
             refill: Refill::new(LOW_WATERMARK, monitor.high),
-            drain: wanted.by_drain.then(DrainRate::default),
-            alpha: wanted.alpha,
+            drain: settings.by_drain.then(DrainRate::default),
+            alpha: settings.alpha,
             posted: 0,
             lost_before: 0,
         };

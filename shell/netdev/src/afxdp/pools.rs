@@ -4,7 +4,7 @@
 //! socket's umem. Pools live as long as the process; the memory of an unused pool is returned to the kernel.
 
 use crate::linux::umem::Umem;
-use crate::rx_buffers::RxBuffers;
+use crate::rx_buffers::RxPoolSettings;
 use rxpool::{Pool, PoolSlot};
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -44,13 +44,13 @@ pub struct QueueSlots {
 }
 
 /// Sum of the reserves of all queues of a pool.
-pub fn reserves(wanted: &RxBuffers) -> u32 {
+pub fn reserves(wanted: &RxPoolSettings) -> u32 {
     wanted.pool_queues.saturating_mul(wanted.reserve + SEND_RESERVE)
 }
 
 /// Opens slots in a pool with buffers of `chunk` bytes. Creates a new pool if no existing one has free slots and enough free buffers for
 /// the reserves.
-pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<QueueSlots> {
+pub fn open(numa: NumaId, chunk: u32, wanted: &RxPoolSettings) -> io::Result<QueueSlots> {
     let shape =
         PoolShape { buffers: wanted.pool_size, queues: wanted.pool_queues, reserve: wanted.reserve, chunk };
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use crate::error::{NetdevError, errno_of};
 use crate::kernel::KernelDevice;
 use crate::linux::packet_socket;
 use crate::linux::xsk::{CHUNK, KERNEL_HEADROOM};
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use crate::stats::Stats;
 use packet::frame::HEADROOM;
 use rustix::net::sockopt;
@@ -32,7 +32,7 @@ pub struct Afxdp {
     /// The options as configured; [`Running`] has those in use.
     wanted: Options,
     /// The settings of receive buffers as configured.
-    buffers: RxBuffers,
+    buffers: RxPoolSettings,
     running: Running,
     numa: NumaId,
     /// A socket that keeps the device promiscuous while it is open.
@@ -45,7 +45,7 @@ impl Afxdp {
         name: &str,
         kind: &str,
         options: &BTreeMap<String, String>,
-        buffers_wanted: &RxBuffers,
+        buffers_wanted: &RxPoolSettings,
     ) -> Result<Afxdp, NetdevError> {
         let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
         let device = KernelDevice::find(name).map_err(error)?;
@@ -56,8 +56,8 @@ impl Afxdp {
         let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
         let promiscuous = packet_socket::open_promiscuous(device.ifindex()).map_err(error)?;
         let numa = numa_of(name);
-        let running = Running::stopped(wanted, RxBuffers::default());
-        let (kind, buffers) = (kind.to_owned(), RxBuffers::default());
+        let running = Running::stopped(wanted, RxPoolSettings::default());
+        let (kind, buffers) = (kind.to_owned(), RxPoolSettings::default());
         let mut port = Afxdp { device, kind, wanted, buffers, running, numa, _promiscuous: promiscuous };
         let _ = port.set_rx_buffers(buffers_wanted);
         port.start()?;
@@ -177,7 +177,7 @@ impl Netdev for Afxdp {
             }
         }
         if !self.running.monitors.is_empty() {
-            stats.custom.extend(totals(&self.rx_buffers()));
+            stats.custom.extend(totals(&self.rx_buffer_usage()));
         }
         Ok(stats)
     }
@@ -204,7 +204,7 @@ impl Netdev for Afxdp {
         self.running.options.shown()
     }
     /// If the mode is refused, the port uses its own rings.
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+    fn set_rx_buffers(&mut self, wanted: &RxPoolSettings) -> Result<bool, NetdevError> {
         let why = match wanted.mode {
             Mode::None => None,
             Mode::Basic => Some("AF_XDP delivers the packets of a device only to sockets of that device"),
@@ -219,11 +219,11 @@ impl Netdev for Afxdp {
         };
         self.buffers = match wanted.mode {
             Mode::Spp if why.is_none() => *wanted,
-            _ => RxBuffers::default(),
+            _ => RxPoolSettings::default(),
         };
         why.map_or(Ok(false), |why| Err(NetdevError::rx_pool(self.device.name(), wanted.mode.name(), why)))
     }
-    fn rx_buffers(&self) -> Vec<QueueUse> {
+    fn rx_buffer_usage(&self) -> Vec<QueueUse> {
         self.running.monitors.iter().map(QueueMonitor::usage).collect()
     }
 }

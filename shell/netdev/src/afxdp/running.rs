@@ -11,7 +11,7 @@ use crate::linux::bpf::Redirect;
 use crate::linux::umem::Umem;
 use crate::linux::umem_socket::{self, UmemSocket};
 use crate::linux::xsk::{self, TX_METADATA, Xsk};
-use crate::rx_buffers::RxBuffers;
+use crate::rx_buffers::RxPoolSettings;
 use packet::queue::{RxQueue, TxQueue};
 use rxpool::Mode;
 use std::io;
@@ -37,7 +37,7 @@ pub struct Running {
     /// The options with which the port was started.
     pub options: Options,
     /// The settings of receive buffers with which the port was started.
-    pub buffers: RxBuffers,
+    pub buffers: RxPoolSettings,
     /// The XDP mode in use.
     pub mode: &'static str,
     /// State shared with the queues.
@@ -66,7 +66,7 @@ fn chunk_for(mtu: u32) -> u32 {
 
 impl Running {
     /// The state of a port that is not running.
-    pub fn stopped(options: Options, buffers: RxBuffers) -> Running {
+    pub fn stopped(options: Options, buffers: RxPoolSettings) -> Running {
         Running {
             options,
             buffers,
@@ -87,7 +87,7 @@ impl Running {
     pub fn start(
         device: &KernelDevice,
         options: Options,
-        buffers: RxBuffers,
+        buffers: RxPoolSettings,
         numa: NumaId,
     ) -> io::Result<Running> {
         let facts = device.facts().ok();

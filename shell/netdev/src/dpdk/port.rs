@@ -10,7 +10,7 @@ use super::rx_modes::refusal;
 use super::statistics;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
-use crate::rx_buffers::RxBuffers;
+use crate::rx_buffers::RxPoolSettings;
 use crate::stats::Stats;
 use dpdk::ethdev::{AttachError, Config, Ethdev, Link};
 use dpdk::log::{self, Level};
@@ -300,7 +300,7 @@ impl Netdev for Dpdk {
         self.configured_options = options.clone();
         self.apply().map(|()| false)
     }
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+    fn set_rx_buffers(&mut self, wanted: &RxPoolSettings) -> Result<bool, NetdevError> {
         if wanted.mode == Mode::None {
             return Ok(false);
         }

@@ -8,7 +8,7 @@ use super::report;
 use crate::charged::Accounts;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
-use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::rx_buffers::{QueueUse, RxPoolSettings};
 use crate::stats::Stats;
 use dpdk::mempool::{Mempool, MempoolRequest};
 use dpdk::settings::GuestSettings;
@@ -345,13 +345,13 @@ impl Netdev for Vhost {
         }
         done.map(|()| replaced)
     }
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+    fn set_rx_buffers(&mut self, wanted: &RxPoolSettings) -> Result<bool, NetdevError> {
         wanted.check(&self.name, "a guest has rings of its own")?;
         // The change takes effect with a restart, which is needed if queues are in use.
         self.accounts_changed |= self.pool_accounts.set(wanted) && self.queues_taken;
         Ok(false)
     }
-    fn rx_buffers(&self) -> Vec<QueueUse> {
+    fn rx_buffer_usage(&self) -> Vec<QueueUse> {
         self.pool_accounts.usage()
     }
     fn options(&self) -> BTreeMap<String, String> {

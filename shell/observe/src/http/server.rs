@@ -21,7 +21,7 @@ use units::Millis;
 pub const TCP_MAX: usize = 48;
 /// Maximum number of connections at the Unix socket.
 pub const UNIX_MAX: usize = 16;
-/// Limit of this thread's CPU time: the share of a core in the long run, and the CPU seconds at once. A scrape of 10,000 ports
+/// Limit of this thread's CPU time: the average share of a core, and the CPU seconds of one burst. A scrape of 10,000 ports
 /// needs 20 ms.
 pub const CPU: (f64, f64) = (0.2, 0.3);
 /// Maximum number of bytes of all answers that are being sent.
@@ -247,7 +247,7 @@ impl Server<'_> {
         }
         // A link of another site to the page itself is harmless: that site cannot read it.
         (origin.is_foreign_page && request.path != "/")
-            .then(|| Answer::text(403, "a page of another site asks"))
+            .then(|| Answer::text(403, "requests from pages of other sites are refused"))
     }
 
     /// Answers a waiting connection if its trace or a newer view is available, or its time limit has passed.

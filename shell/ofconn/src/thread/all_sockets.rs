@@ -15,7 +15,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A function that is called with the sockets of a bridge.
-pub(super) type Job = Box<dyn FnOnce(&mut Sockets) + Send>;
+pub(super) type SocketsCall = Box<dyn FnOnce(&mut Sockets) + Send>;
 /// Events of a bridge that the main loop has not taken.
 pub(super) type Events = Vec<(ConnId, Event)>;
 
@@ -28,7 +28,7 @@ pub(super) enum SocketRequest {
     /// Carry out commands for connections.
     Commands(u64, Vec<(ConnId, Vec<Command>)>),
     /// Call a function with the sockets.
-    Call(u64, Job),
+    Call(u64, SocketsCall),
 }
 
 struct ServedBridge {

@@ -49,7 +49,7 @@ pub(super) struct Ownership {
     inbox: Mutex<Inbox>,
     /// The sockets, while the main loop owns them. Locked while the main loop sleeps.
     of_main: Mutex<Option<Box<AllSockets>>>,
-    /// The main loop serves sockets that are in `of_main`. If not, the thread does not return them.
+    /// The main loop has begun its first turn. Before that, the thread does not return the sockets.
     main_serves: AtomicBool,
     pub(super) watchdog: TurnWatchdog,
     /// Turns of the thread.

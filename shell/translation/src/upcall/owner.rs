@@ -109,7 +109,7 @@ impl Owner {
             StatsTarget::NeighbourSeen { .. } | StatsTarget::Solicit(_) | StatsTarget::Neighbour { .. } => {
                 self.update_next_hop(target, used);
             }
-            StatsTarget::FinTimeout(_) | StatsTarget::Header { .. } => {}
+            StatsTarget::FinTimeout(_) | StatsTarget::LengthChange { .. } => {}
         }
     }
 }
@@ -153,8 +153,8 @@ impl FlowOwner for Owner {
         // For targets in the underlay the packets are longer, by the length of the tunnel header.
         let mut longer = 0;
         for target in &self.stats_targets {
-            if let StatsTarget::Header { longer_by } = target {
-                longer += longer_by;
+            if let StatsTarget::LengthChange { by } = target {
+                longer += by;
             }
             let bytes = delta.bytes.saturating_add_signed(longer.saturating_mul(delta.packets as i64));
             self.credit_target(target, &mut tables, &FlowStats { bytes, ..*delta }, used, fresh);

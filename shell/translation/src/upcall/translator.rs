@@ -180,7 +180,7 @@ impl UpcallTranslator {
 
     /// Translates the key of a megaflow again.
     pub fn retranslate(&self, published: &PublishedState, key: &Flow) -> Retranslation {
-        let Some((bridge, flow)) = received(published, self, key) else {
+        let Some((bridge, flow)) = bridge_and_flow(published, self, key) else {
             return Retranslation::Unassociated(unassociated(published, key));
         };
         let output = self.translate(published, bridge, &flow, None);
@@ -205,8 +205,8 @@ impl UpcallTranslator {
             mask.tlv = published.snapshot.options_mask(bridge, key, &output);
         }
         mask.layout = flow::tlv::Layout::EMPTY;
-        // There is no megaflow for messages of the switch's own protocols, because each message must be translated, nor if the
-        // translation forbids it.
+        // No megaflow is installed in two cases: for messages of the switch's own protocols, because each message must be
+        // translated; and if the translation forbids it.
         let install = !output.slow.intersects(SlowReason::PROTOCOLS) && !output.avoid_caching;
         let dependency_set = self.shared.number(&output.dependencies);
         let slow_path = (install && !output.slow.is_empty()).then(|| output.megaflow_actions().into());
@@ -241,7 +241,7 @@ impl UpcallTranslator {
     /// slow path.
     fn answer(&self, upcall: &Upcall<'_>, metered: bool) -> Translation {
         let published = self.shared.published_for_packet();
-        let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
+        let Some((bridge, flow)) = bridge_and_flow(&published, self, upcall.flow) else {
             runtime::log_rl!(
                 LOG,
                 LIMIT,
@@ -279,7 +279,7 @@ pub const UNASSOCIATED: DpAction = DpAction::Drop(DropReason::ActionOfPipeline);
 
 /// The bridge of a datapath flow, and the flow in OpenFlow form. If no bridge has the port and the packet is recirculated,
 /// bridge and metadata are taken from its frozen state.
-fn received(
+fn bridge_and_flow(
     published: &PublishedState,
     translator: &UpcallTranslator,
     flow: &Flow,

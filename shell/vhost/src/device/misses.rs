@@ -1,7 +1,7 @@
 //! Translations that the rings of a guest with an IOMMU need, and that the front-end has not sent yet.
 //!
-//! Workers add the pages that they miss, and the serving thread sends one message for each. Both lists are bounded, so a guest whose
-//! addresses are never translated costs a bounded amount of memory and one message for each page: its rings wait.
+//! Workers add the pages that they miss, and the serving thread sends one message for each. A ring waits until its pages are translated.
+//! Both lists are bounded, so a guest whose addresses are never translated uses a bounded amount of memory.
 
 use crate::address_space::Miss;
 use crate::iotlb::{Access, IovaRange};
@@ -63,7 +63,7 @@ impl MissingPages {
     }
 
     /// Removes the requests that a translation of this range answers. `Err`: the number of a ring that requested an access that is not
-    /// granted. Front-ends answer the requests for a page in their order, so this is checked for the oldest request of each page.
+    /// granted. Front-ends answer the requests for a page in the order in which they were sent, so only the oldest request for each page is checked.
     pub fn answered(&mut self, range: IovaRange, granted: Access) -> Result<(), usize> {
         let (mut pages, mut denied) = (Vec::new(), Ok(()));
         self.sent.retain(|Wanted { miss, ring }| {

@@ -124,7 +124,9 @@ impl Area {
         let (bytes, offset) = (Fields(payload).long(0)?, Fields(payload).long(8)?);
         let (rings, size) = dimensions(payload)?;
         if !offset.is_multiple_of(ALIGN) {
-            return Err(Refusal::Memory("the inflight area is at an odd place of its file"));
+            return Err(Refusal::Memory(
+                "the offset of the inflight area in its file is not a multiple of 64",
+            ));
         }
         seal(file.as_fd())?;
         let mapping = Mapping::new(bytes, offset, file.as_fd(), bytes_max())?;

@@ -90,7 +90,7 @@ pub(crate) trait Layout: Debug + Sized {
     fn prefetch_end(&self, position: u16, event_index: bool);
 
     /// Must be called before buffers of `n` descriptors from `position` on are marked as used. `together`: the first descriptor is marked
-    /// as used last, and the guest gets all of them with it.
+    /// as used last, which returns all of them to the guest.
     fn begin_used(&self, position: u16, n: u16, together: bool);
 
     /// As [`Layout::begin_used`], for a call that marks the descriptor at `first` as used last, and with it all packets of the call:
@@ -110,5 +110,5 @@ pub(crate) trait Layout: Debug + Sized {
     fn request_kicks(&self, next: Option<u16>, event_index: bool);
 
     /// Logs the used entries from `before` to `now`; `used`: the guest-physical address of the used ring, if its writes are logged.
-    fn log(&self, log: &DirtyLog, used: Option<u64>, before: u16, now: u16);
+    fn mark_dirty(&self, log: &DirtyLog, used: Option<u64>, before: u16, now: u16);
 }

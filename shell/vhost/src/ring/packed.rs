@@ -30,7 +30,8 @@ const DISABLE: u32 = 1;
 const AT_DESCRIPTOR: u32 = 2;
 /// Maximum number of descriptors of a ring.
 const SIZE_MAX: u16 = 1 << 15;
-/// In rings with fewer descriptors the guest is always interrupted: one burst could go round a short ring twice.
+/// In rings with fewer descriptors the event descriptor is ignored: the guest is interrupted unless it has disabled interrupts. One burst
+/// could go round a short ring twice.
 const SIZE_MIN_EVENT: u16 = 64;
 /// Number of descriptors in a cache line.
 const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
@@ -47,7 +48,7 @@ pub(crate) struct Packed<S = Arc<GuestMemory>> {
     size: u16,
     space: S,
     /// Guest-physical addresses of the descriptors and of the device's event suppression structure, for the dirty log.
-    guest: [Option<u64>; 2],
+    logged_addresses: [Option<u64>; 2],
     /// The ring's region of the inflight area, if there is one.
     region: Option<Region>,
 }
@@ -111,8 +112,8 @@ impl<S: AddressSpace> Packed<S> {
         is_available(self.last_word(at).load(Ordering::Acquire), wrap)
     }
 
-    /// Records in the inflight area which descriptors are marked as used next. If the guest gets all of them with the first
-    /// (`together`), the other descriptors are saved before.
+    /// Records in the inflight area which descriptors the switch is about to mark as used. `together`: the first descriptor is marked last,
+    /// which returns all of them to the guest; so the contents of the others are saved now.
     #[inline(never)]
     fn record_used(&self, region: &Region, position: u16, n: u16, together: bool) {
         for n in 1..if together { n } else { 0 } {
@@ -156,7 +157,7 @@ impl<S: AddressSpace> Layout for Packed<S> {
             device_event: device.start().cast(),
             size,
             space: space.clone(),
-            guest: [descriptors, device].map(|part| space.memory().address_of(&part)),
+            logged_addresses: [descriptors, device].map(|part| space.memory().address_of(&part)),
             region: None,
         };
         Ok((1..=SIZE_MAX).contains(&size).then_some(ring))
@@ -358,8 +359,8 @@ impl<S: AddressSpace> Layout for Packed<S> {
     }
 
     #[cold]
-    fn log(&self, log: &DirtyLog, _: Option<u64>, before: u16, now: u16) {
-        let [descriptors, event] = self.guest;
+    fn mark_dirty(&self, log: &DirtyLog, _: Option<u64>, before: u16, now: u16) {
+        let [descriptors, event] = self.logged_addresses;
         event.into_iter().for_each(|at| log.mark(at, 4));
         let Some(descriptors) = descriptors else { return };
         for n in 0..self.distance(before, now).min(u32::from(self.size)) {

@@ -72,7 +72,7 @@ impl<L: Layout> Ring<L> {
         self.memory.publish(position);
         let before = std::mem::replace(&mut self.published, position);
         if let Some(log) = &self.eventfds_and_log.log {
-            self.memory.log(&log.dirty, log.used, before, position);
+            self.memory.mark_dirty(&log.dirty, log.used, before, position);
         }
         let before = self.signalled.replace(position);
         let event_index = self.has(feature::EVENT_IDX);

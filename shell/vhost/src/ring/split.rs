@@ -297,7 +297,7 @@ impl<S: AddressSpace> Layout for Split<S> {
     }
 
     #[cold]
-    fn log(&self, log: &DirtyLog, used: Option<u64>, before: u16, now: u16) {
+    fn mark_dirty(&self, log: &DirtyLog, used: Option<u64>, before: u16, now: u16) {
         let Some(used) = used else { return };
         log.mark(used, 4);
         for n in 0..now.wrapping_sub(before) {

@@ -38,7 +38,7 @@ pub fn check_workers(
     let stuck = lasted >= limit && port.set_stuck(true);
     if stuck {
         let limit = limit.as_secs();
-        let what = "a worker has been blocked in its rings";
+        let what = "a worker has not finished its access to the guest's rings";
         say(Level::Error, &format!("vhost '{path}': {what} for {limit} s: out of service"));
     }
     let blocked: Vec<_> = threads.into_iter().filter(|thread| blocked_writes::is_writing(*thread)).collect();

@@ -39,8 +39,8 @@ impl Workers {
         self.balancer.settings().on && self.policy() == Policy::Predictive
     }
 
-    /// When the main loop must call [`predict`](Self::predict) next; `None`: there is no deadline. Before the first
-    /// call it is due at once.
+    /// When the main loop must call [`balance_by_forecast`](Self::balance_by_forecast) next. `None`: the counters are not read, or it
+    /// has not been called yet; the first call is due at once.
     pub(crate) fn next_forecast(&self) -> Option<Millis> {
         self.predict.next.filter(|_| self.reads_counters())
     }
@@ -102,19 +102,19 @@ impl Workers {
     }
 
     /// Called by the main loop: once a second, reads the counters and makes the moves.
-    pub(crate) fn predict(&mut self, datapath: &Datapath, now: Millis) {
+    pub(crate) fn balance_by_forecast(&mut self, datapath: &Datapath, now: Millis) {
         if !self.forecast_due(now) {
             return;
         }
         self.predict.next = Some(now + SECOND);
         self.read_counters(datapath);
-        if self.due || !self.is_predictive() {
+        if self.reconfiguration_due || !self.is_predictive() {
             // `reconfigure` is about to reassign queues anyway, or this policy is off.
             return;
         }
         let (cores, queues) = (self.polling_cores(), self.plan_queues());
         self.log_unsplittable_queues();
-        let plan = self.predict.balancer.plan_moves(&cores, &queues, self.balancer.settings().load_limit);
+        let plan = self.predict.balancer.plan_moves(&cores, &queues, self.balancer.settings().load_threshold);
         for node in plan.nodes.iter().filter(|n| n.moves != 0) {
             runtime::info!(
                 LOG,

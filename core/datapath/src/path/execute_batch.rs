@@ -1,4 +1,4 @@
-//! Group: executes a looked-up batch, in one of several fast ways if its programs allow it, otherwise by groups of
+//! Executes a looked-up batch, in one of several fast ways if its programs allow it, otherwise by groups of
 //! packets with the same megaflow.
 //!
 //! Packets of one flow keep their order. Usually all programs of a batch can be executed packet by packet (see the
@@ -148,7 +148,7 @@ fn count_each(engine: &mut Engine, now: Millis) {
     recent::record_last(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
-/// Executes one program on all packets of the batch. Programs that only recirculate are handled before.
+/// Executes a program on all packets of the batch, if no special case of [`execute_same`] applies.
 fn execute_whole_batch(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.needs_only_frames();
     let execution = Execution::of(program, 0, plain);
