@@ -142,12 +142,14 @@ struct Ring {
     index: Option<u32>,
     /// The library has the ring's addresses.
     has_addresses: bool,
+    /// The number of descriptors for which the library may have allocated memory.
+    allocated: u32,
 }
 
 impl Ring {
     /// The state in which the library creates a ring.
-    const NEW: Ring = Ring { size: None, index: Some(0), has_addresses: false };
-    const STOPPED: Ring = Ring { size: None, index: None, has_addresses: false };
+    const NEW: Ring = Ring { size: None, index: Some(0), has_addresses: false, allocated: 0 };
+    const STOPPED: Ring = Ring { size: None, index: None, has_addresses: false, allocated: 0 };
 }
 
 /// The checks of one connection, and the state that earlier messages have set.
@@ -190,7 +192,11 @@ impl Rules {
         let (packed, fields) = (self.packed(), Fields(message.payload));
         match message.request {
             SET_FEATURES => self.features_changed(fields.long(0)?),
-            SET_VRING_NUM => self.ring(fields.word(0)?).size = Some(fields.word(4)?),
+            SET_VRING_NUM => {
+                let size = fields.word(4)?;
+                let ring = self.ring(fields.word(0)?);
+                (ring.size, ring.allocated) = (Some(size), size);
+            }
             SET_VRING_BASE => {
                 self.ring(fields.word(0)?).index = Some(index_of(packed, fields.word(4)?));
             }
@@ -216,21 +222,24 @@ impl Rules {
 
     fn check_features(&self, features: u64) -> Result<(), Refusal> {
         let changed = (self.features ^ features) & !feature::LOG_ALL != 0;
-        if changed && self.rings.iter().any(|r| r.has_addresses) {
+        let freed = if features & feature::MQ == 0 { &self.rings[2.min(self.rings.len())..] } else { &[] };
+        if changed && self.rings.iter().any(|r| r.has_addresses) || freed.iter().any(|r| r.has_addresses) {
             Err(Refusal::FeaturesInUse)
         } else {
             Ok(())
         }
     }
 
-    /// Changes the state as the library does: a change of the ring layout discards the allocations of all rings, and without `MQ` only the first
-    /// pair of rings remains.
+    /// Changes the state as the library does: a change of the ring layout discards the allocations of all rings. Without `MQ` the library frees
+    /// all rings except the first pair, unless the device runs and the features are the same as before: then it keeps them. So nothing is
+    /// known of these rings.
     fn features_changed(&mut self, features: u64) {
         if (self.features ^ features) & feature::RING_PACKED != 0 {
-            self.rings.iter_mut().for_each(|r| r.size = None);
+            self.rings.iter_mut().for_each(|r| (r.size, r.allocated) = (None, 0));
         }
         if features & feature::MQ == 0 {
-            self.rings.truncate(2);
+            let freed = self.rings.iter_mut().skip(2);
+            freed.for_each(|r| *r = Ring { allocated: r.allocated, ..Ring::STOPPED });
         }
     }
 
@@ -244,7 +253,8 @@ impl Rules {
         }
         // Until `after`, the ring counts as having no size: the library may run out of memory when it sets the size.
         ring.size = None;
-        let others: u32 = self.rings.iter().filter_map(|r| r.size).sum();
+        let others = self.rings.iter().enumerate().filter(|(other, _)| *other != number as usize);
+        let others: u32 = others.map(|(_, ring)| ring.allocated).sum();
         if others + size > DESCRIPTORS_MAX { Err(Refusal::TooMany) } else { Ok(()) }
     }
 
