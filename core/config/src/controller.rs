@@ -33,6 +33,11 @@ pub struct ControllerConfig {
 }
 
 impl ControllerConfig {
+    /// Whether the switch connects to this controller. Targets of unknown kinds are ignored.
+    pub fn is_active(&self) -> bool {
+        ["tcp:", "ssl:", "unix:"].iter().any(|kind| self.target.starts_with(kind))
+    }
+
     /// Reads a row. A probe interval of 0 disables the probe.
     pub fn read(row: &Row<'_>) -> ControllerConfig {
         let probe = match row.opt_int("inactivity_probe") {

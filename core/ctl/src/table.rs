@@ -80,11 +80,14 @@ commands! {
     BFD_SET_FORWARDING: command("bfd/set-forwarding", "[interface] normal|false|true", 1, 2).by(SWITCH);
     BFD_SHOW: command("bfd/show", "[interface]", 0, 1).by(SWITCH).help("prints BFD sessions").common();
     BOND_DISABLE_MEMBER: command("bond/disable-member", "port member", 2, 2).by(SWITCH);
+    BOND_DISABLE_SLAVE: hidden("bond/disable-slave", 2).by(SWITCH);
     BOND_ENABLE_MEMBER: command("bond/enable-member", "port member", 2, 2).by(SWITCH);
+    BOND_ENABLE_SLAVE: hidden("bond/enable-slave", 2).by(SWITCH);
     BOND_HASH: command("bond/hash", "mac [vlan] [basis]", 1, 3).by(SWITCH);
     BOND_LIST: command("bond/list", "", 0, 0).by(SWITCH).help("lists the bonds").common();
     BOND_MIGRATE: command("bond/migrate", "port hash member", 3, 3).by(SWITCH);
     BOND_SET_ACTIVE_MEMBER: command("bond/set-active-member", "port member", 2, 2).by(SWITCH);
+    BOND_SET_ACTIVE_SLAVE: hidden("bond/set-active-slave", 2).by(SWITCH);
     BOND_SHOW: command("bond/show", "[port]", 0, 1).by(SWITCH).help("prints a bond: its mode, its members, the active member").common();
     BRIDGE_DUMP_FLOWS: command("bridge/dump-flows", "[--offload-stats] bridge", 1, 2).by(SWITCH).help("prints all flows of a bridge, including hidden ones").common();
     BRIDGE_RECONNECT: command("bridge/reconnect", "[bridge]", 0, 1).by(SWITCH);
@@ -274,6 +277,7 @@ commands! {
     VLOG_ENABLE_RATE_LIMIT: command("vlog/enable-rate-limit", "[module]...", 0, MANY).by(BOTH);
     VLOG_LIST: command("vlog/list", "", 0, 0).by(BOTH).help("prints the log levels").common();
     VLOG_LIST_PATTERN: command("vlog/list-pattern", "", 0, 0).by(BOTH);
+    VLOG_MESSAGE: hidden("vlog/message", 1).by(BOTH);
     VLOG_REOPEN: command("vlog/reopen", "", 0, 0).by(BOTH).help("reopens the log file, e.g. after rotation").common();
     VLOG_SET: command("vlog/set", "{spec | PATTERN:destination:pattern}", 0, MANY).by(BOTH).help("sets log levels: MODULE:DESTINATION:LEVEL, each optional").common();
 }

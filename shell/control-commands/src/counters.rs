@@ -29,8 +29,12 @@ pub(crate) fn usage(switch: &Switch) -> BTreeMap<String, u64> {
     let rules = switch.bridges.values().map(|b| b.ofproto.all_rules().count() as u64).sum();
     let ports = switch.bridges.values().map(|b| b.ports.len() as u64).sum();
     let flows = switch.datapaths.with_bridges().map(|b| b.datapath.flow_count() as u64).sum();
+    let handlers = switch.datapaths.with_bridges().map(|b| b.handler_threads.count() as u64).sum();
+    let connections = switch.bridges.values().map(|b| b.conns.open_counts().0 as u64).sum();
     let all = [
+        ("handlers", handlers),
         ("idl-cells-Open_vSwitch", switch.db.replica.cells() as u64),
+        ("ofconns", connections),
         ("ports", ports),
         ("revalidators", switch.datapaths.with_bridges().len() as u64),
         ("rules", rules),

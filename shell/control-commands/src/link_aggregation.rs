@@ -17,13 +17,13 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         (names::BOND_MIGRATE, [bond, hash, link]) => {
             switch.change_bond(bond, |b| b.migrate(hash, link)).into()
         }
-        (names::BOND_SET_ACTIVE_MEMBER, [bond, link]) => {
+        (names::BOND_SET_ACTIVE_MEMBER | names::BOND_SET_ACTIVE_SLAVE, [bond, link]) => {
             switch.change_bond(bond, |b| b.set_active(link)).into()
         }
-        (names::BOND_ENABLE_MEMBER, [bond, link]) => {
+        (names::BOND_ENABLE_MEMBER | names::BOND_ENABLE_SLAVE, [bond, link]) => {
             switch.change_bond(bond, |b| b.set_enabled(link, true)).into()
         }
-        (names::BOND_DISABLE_MEMBER, [bond, link]) => {
+        (names::BOND_DISABLE_MEMBER | names::BOND_DISABLE_SLAVE, [bond, link]) => {
             switch.change_bond(bond, |b| b.set_enabled(link, false)).into()
         }
         (names::LACP_SHOW | names::LACP_SHOW_STATS, args) => {

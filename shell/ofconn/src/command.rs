@@ -1,7 +1,7 @@
 //! Commands of the main loop to the sockets, and events that the sockets report to the main loop.
 
 use crate::batch::Batch;
-use crate::conn_settings::ConnKind;
+
 use crate::packet_limit::PacketKind;
 use crate::waiting_bytes::WaitingBytes;
 use openflow::{Body, Dialect, Message, Version};
@@ -105,7 +105,6 @@ pub(crate) enum Event {
 /// Data of a newly opened connection, from which the main loop creates the session.
 #[derive(Debug)]
 pub(crate) struct OpenedConn {
-    pub(crate) kind: ConnKind,
     /// The target, if the switch opened the connection.
     pub(crate) target: Option<String>,
     /// The name of the connection in reports about flow mods.

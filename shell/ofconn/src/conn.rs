@@ -216,7 +216,6 @@ impl Conn {
         self.reconnect.connected(now);
         self.waiting_bytes = Arc::default();
         Some(OpenedConn {
-            kind: self.kind,
             target: self.target.is_some().then(|| self.settings.target.clone()),
             name: self.reconnect.name().to_owned(),
             version: protocol.version(),

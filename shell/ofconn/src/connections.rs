@@ -332,13 +332,13 @@ impl Connections {
         &self.bridge
     }
 
-    /// Whether controllers are configured.
+    /// Whether the switch connects to controllers. Clients of passive targets do not count: the switch cannot know whether any will come.
     pub fn has_controllers(&self) -> bool {
-        !self.controllers.is_empty()
+        self.controllers.iter().any(|target| !is_passive(target))
     }
 
-    /// Whether a controller is connected. Without a controller, the bridge may have to forward on its own (`fail_mode`).
+    /// Whether a controller to which the switch connects is connected. Without one, the bridge may have to forward on its own (`fail_mode`).
     pub fn any_connected(&self) -> bool {
-        self.sessions.values().any(|s| !s.is_tool && !s.queues.has_ended)
+        self.sessions.values().any(|s| !s.is_service && !s.queues.has_ended)
     }
 }

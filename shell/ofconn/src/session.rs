@@ -3,7 +3,6 @@
 use crate::asynchronous::{AsyncKind, AsyncMasks};
 use crate::batch::{Batch, Incoming};
 use crate::command::{Command, OpenedConn, Parts};
-use crate::conn_settings::ConnKind;
 use crate::packet_limit::{OVERFLOW, PacketKind};
 use crate::protocol::error_message;
 use crate::trace::FlowModCounts;
@@ -20,7 +19,7 @@ use units::Millis;
 
 /// Packet-ins are dropped while more bytes of output than this are not written, so that a flood of packet-ins cannot fill the memory.
 const PACKET_INS_MAX: usize = 8 << 20;
-/// `miss_send_len` of a configured controller until it sends `SET_CONFIG`, in bytes (OpenFlow 1.0 §5.2.3).
+/// `miss_send_len` of a controller to which the switch connects until it sends `SET_CONFIG`, in bytes (OpenFlow 1.0 §5.2.3).
 const MISS_SEND_LEN_DEFAULT: u16 = 128;
 /// Default of `other_config:bundle-idle-timeout` of the switch.
 pub(crate) const BUNDLE_IDLE: Millis = Millis::from_secs(10);
@@ -45,8 +44,9 @@ pub struct OpenBundle {
 /// State of one connection.
 #[derive(Debug)]
 pub struct Session {
-    /// Whether the peer is a client of the management socket; otherwise it is a controller of the configuration.
-    pub is_tool: bool,
+    /// Whether the peer opened the connection: a client of the management socket, or of a passive target of the configuration. Otherwise it
+    /// is a controller to which the switch connects.
+    pub is_service: bool,
     /// The role of the peer.
     pub role: Role,
     /// The asynchronous messages that the peer has subscribed to.
@@ -96,14 +96,14 @@ pub(crate) struct Queues {
 
 impl Session {
     pub(crate) fn new(opened: OpenedConn, debug_actions: bool) -> Session {
-        let is_tool = opened.kind == ConnKind::Tool;
-        let miss_send_len = if is_tool { 0 } else { MISS_SEND_LEN_DEFAULT };
+        let is_service = opened.target.is_none();
+        let miss_send_len = if is_service { 0 } else { MISS_SEND_LEN_DEFAULT };
         let masks = match opened.asynchronous {
             true => AsyncMasks::default_for(opened.version),
             false => AsyncMasks::NONE,
         };
         Session {
-            is_tool,
+            is_service,
             role: Role::Equal,
             masks,
             packet_in_format: PacketInFormat::Standard,
@@ -191,9 +191,9 @@ impl Session {
 
     /// Whether the connection gets messages of this kind for this reason (OpenFlow 1.3.5 §6.3).
     ///
-    /// A client of the management socket gets none until it sets `miss_send_len`, so that tools which only query get only replies.
+    /// A peer that opened the connection itself gets none until it sets `miss_send_len`, so that tools which only query get only replies.
     pub fn wants(&self, kind: AsyncKind, reason: u8) -> bool {
-        (!self.is_tool || self.config.miss_send_len != 0) && self.masks.wants(self.role, kind, reason)
+        (!self.is_service || self.config.miss_send_len != 0) && self.masks.wants(self.role, kind, reason)
     }
 
     /// Discards bundles that have not been used for `idle`, and sends an error for each.

@@ -8,7 +8,7 @@
 use crate::batch::Batch;
 use crate::command::{Command, ConnId, Event};
 use crate::conn::{Conn, READ_SIZE, parse};
-use crate::conn_settings::{ConnKind, ConnSettings, ConnectionsConfig};
+use crate::conn_settings::{ConnKind, ConnSettings, ConnectionsConfig, is_passive};
 use crate::listener::{PassiveSocket, Purpose};
 use ofproto::Preparer;
 use openflow::VersionSet;
@@ -101,7 +101,8 @@ impl Sockets {
         let is_wanted = |target: &str| wanted.iter().any(|c| c.target == target);
         let gone: Vec<String> = self.controller_targets().into_iter().filter(|t| !is_wanted(t)).collect();
         for target in gone {
-            runtime::info!(LOG, "{}: removed primary controller \"{target}\"", self.bridge);
+            let kind = kind_of_controller(&target);
+            runtime::info!(LOG, "{}: removed {kind} controller \"{target}\"", self.bridge);
             self.passive.retain(|p| p.target != target);
             self.conns.retain(|_, c| c.settings.target != target);
         }
@@ -134,7 +135,7 @@ impl Sockets {
         if target.is_passive() {
             let purpose = Purpose::Controller(controller.clone());
             if self.listen(purpose, name, config.versions, config, errors) {
-                runtime::info!(LOG, "{}: added primary controller \"{name}\"", self.bridge);
+                runtime::info!(LOG, "{}: added service controller \"{name}\"", self.bridge);
             }
         } else if !self.conns.values().any(|c| c.is_active() && c.settings.target == name) {
             runtime::info!(LOG, "{}: added primary controller \"{name}\"", self.bridge);
@@ -397,4 +398,9 @@ impl Sockets {
         };
         self.conns.values_mut().filter(|c| c.is_active()).max_by_key(|c| rank(c))
     }
+}
+
+/// The word of Open vSwitch for a controller to which the switch connects, or for one that connects to the switch.
+fn kind_of_controller(target: &str) -> &'static str {
+    if is_passive(target) { "service" } else { "primary" }
 }

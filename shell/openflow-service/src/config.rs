@@ -10,7 +10,7 @@ use runtime::{Module, RateLimit};
 static LOG: Module = Module::new("ofproto");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Default `miss_send_len` of a tool that enables asynchronous messages.
+/// Default `miss_send_len` of a peer that opened the connection itself and enables asynchronous messages.
 const MISS_SEND_LEN: u16 = 128;
 
 impl RequestContext<'_> {
@@ -52,7 +52,7 @@ impl RequestContext<'_> {
     pub(crate) fn set_async(&mut self, config: &AsyncConfig) -> RequestResult {
         let session = self.session()?;
         session.masks.apply(config, session.version());
-        if session.is_tool && session.config.miss_send_len == 0 {
+        if session.is_service && session.config.miss_send_len == 0 {
             session.config.miss_send_len = MISS_SEND_LEN;
         }
         Ok(None)

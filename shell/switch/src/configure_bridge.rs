@@ -6,6 +6,7 @@ use crate::options::Options;
 use bridge::VlanSet;
 use classifier::of::PrefixField;
 use config::bridge::FlowTableConfig;
+use config::controller::ControllerConfig;
 use config::{BridgeConfig, FailMode, InterfaceConfig, PortConfig};
 use flow::text::address::parse_mac;
 use flow::{FieldId, Mac, Match, Subfield};
@@ -161,10 +162,9 @@ fn table_settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSet
     }
 }
 
-/// Whether the bridge has a controller that it connects to. Targets of unknown kinds are ignored.
+/// Whether the bridge has a controller that it connects to.
 fn has_controller(config: &BridgeConfig) -> bool {
-    let is_active = |target: &str| ["tcp:", "ssl:", "unix:"].iter().any(|kind| target.starts_with(kind));
-    config.controllers.iter().any(|c| is_active(&c.target))
+    config.controllers.iter().any(ControllerConfig::is_active)
 }
 
 /// The fields of column `prefixes`. `None`: the column names no supported field; then the default applies. The word "none" in the column means no

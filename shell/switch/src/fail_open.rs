@@ -1,7 +1,7 @@
 //! Fail-open: a bridge with fail mode `standalone` whose controllers are all unreachable forwards packets by itself.
 //!
-//! In this mode a hidden flow, with a priority above all priorities of controllers, sends all packets to NORMAL. The
-//! controllers' flows remain and are used again when a controller is connected.
+//! When this mode begins, all flows, groups and meters are removed, and a hidden flow, with a priority above all priorities of controllers, sends
+//! all packets to NORMAL until a controller is connected. Only controllers to which the switch connects count.
 
 use config::FailMode;
 use flow::Match;
@@ -15,8 +15,16 @@ static LOG: Module = Module::new("fail_open");
 
 /// Above all priorities of OpenFlow.
 const PRIORITY: u32 = 0x00f0_f0f0;
-/// How long a bridge has no controller before it forwards by itself: three probes at the default interval of 5 s.
-const NO_CONTROLLER_MAX: Millis = Millis(15_000);
+/// The shortest time without a controller after which a bridge forwards by itself.
+const WAIT_MIN: Millis = Millis(1_000);
+
+/// How long a bridge has no controller before it forwards by itself: three times the longest probe interval of its controllers, so that each can be
+/// probed, answer, and connect again.
+fn longest_wait(bridge: &Bridge) -> Millis {
+    let intervals =
+        bridge.config.controllers.iter().filter(|c| c.is_active()).filter_map(|c| c.inactivity_probe);
+    intervals.map(|interval| Millis(interval.0 * 3)).max().unwrap_or_default().max(WAIT_MIN)
+}
 
 /// Enters or leaves fail-open mode. Returns whether flows changed.
 pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
@@ -25,7 +33,7 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
         && !bridge.conns.any_connected();
     let since = bridge.controllers.alone_since.filter(|_| lost).unwrap_or(now);
     bridge.controllers.alone_since = lost.then_some(since);
-    let wanted = lost && now.since(since) >= NO_CONTROLLER_MAX;
+    let wanted = lost && now.since(since) >= longest_wait(bridge);
     if wanted == bridge.controllers.fallback {
         return false;
     }
@@ -38,6 +46,8 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
             bridge.name,
             now.since(since).0 / 1000
         );
+        let changes = bridge.ofproto.flush(now);
+        openflow_service::announce(bridge, &changes, None, now);
     } else {
         runtime::warn!(LOG, "{}: No longer in fail-open mode", bridge.name);
     }
@@ -57,5 +67,5 @@ pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
         .controllers
         .alone_since
         .filter(|_| !bridge.controllers.fallback)
-        .map(|since| since + NO_CONTROLLER_MAX)
+        .map(|since| since + longest_wait(bridge))
 }

@@ -8,7 +8,7 @@ use crate::backer::Backer;
 use crate::link_aggregation::LinkAggregation;
 use crate::snapshot_builder::{Peers, SnapshotBuilder};
 use crate::underlay::Underlay;
-use config::{FailMode, PortConfig};
+use config::PortConfig;
 use numbered::NumberedTable;
 use openflow::session::FragMode;
 use openflow_service::Bridge;
@@ -182,8 +182,7 @@ fn view(
         in_band: !bridge.controllers.in_band.wanted.remotes.is_empty(),
         tree: bridge.config.spanning_tree.protocol(),
         packet_in_on_miss: bridge.controllers.packet_in_on_miss,
-        controller_port_live: bridge.controllers.any_connected
-            || bridge.config.fail_mode == FailMode::Standalone,
+        controller_port_live: bridge.controllers.any_connected,
         fragments: match bridge.frags {
             FragMode::Drop => Fragments::Drop,
             FragMode::NxMatch => Fragments::Match,

@@ -18,7 +18,7 @@ use flow::Mac;
 use netdev::stats::Stats;
 use openflow_service::{Backing, Bridge, BridgePort, TouchedPorts};
 use ovsdb::operation::Operation;
-use ovsdb::{Datum, RowChange};
+use ovsdb::{Datum, Replica, RowChange};
 use settings::root::STATS_UPDATE_INTERVAL;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -81,11 +81,13 @@ impl Switch {
     /// The values of all rows that may differ from the replica.
     pub(crate) fn wanted_rows(&mut self, now: Millis) -> Vec<RowValues> {
         let mut wanted = Vec::new();
+        let begins_statistics = self.begins_statistics(now);
         self.root_row(&mut wanted);
         self.datapath_rows(&mut wanted);
         self.tunnel_rows(now, &mut wanted);
         for bridge in self.bridges.values_mut() {
-            controller_rows(bridge, now, &self.findings.ineffective, &mut wanted);
+            let replica = (!begins_statistics).then_some(&self.db.replica);
+            controller_rows(bridge, now, replica, &self.findings.ineffective, &mut wanted);
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             let tree = spanning_tree::bridge_columns(backer, bridge);
             bridge_row(bridge, tree, &self.findings.ineffective, &mut wanted);
@@ -202,10 +204,15 @@ impl Switch {
         wanted.push(row);
     }
 
+    /// Whether `stats-update-interval` has passed since the counters were last written.
+    fn begins_statistics(&self, now: Millis) -> bool {
+        let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
+        self.status.statistics.is_none() && now.since(self.last.statistics) >= interval
+    }
+
     /// Counters: every `stats-update-interval` those of mirrors and the first ports, else those of the next ports.
     fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
-        let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
-        if self.status.statistics.is_none() && now.since(self.last.statistics) >= interval {
+        if self.begins_statistics(now) {
             self.last.statistics = now;
             self.status.statistics = Some(PortPosition::default());
             self.datapaths.with_bridges().for_each(|backer| backer.datapath.maintain(now));
@@ -338,20 +345,39 @@ fn bridge_row(
     wanted.push(row);
 }
 
+/// Keys in the `status` column of a controller that change all the time. They are only written together with other changes, or with statistics.
+fn is_counter(key: &str) -> bool {
+    key.starts_with("sec_since_") || key.starts_with("packet-in-")
+}
+
+/// The rows of a bridge's controllers. With a replica, only rows in which more than counters differs from it.
 fn controller_rows(
     bridge: &mut Bridge,
     now: Millis,
+    replica: Option<&Replica>,
     ineffective: &IneffectiveSettings,
     wanted: &mut Vec<RowValues>,
 ) {
-    let status = bridge.conns.status(now);
+    let known = bridge.conns.status(now);
     for config in &bridge.config.controllers {
-        let Some(s) = status.iter().find(|s| s.target == config.target) else { continue };
-        let mut row = RowValues::new("Controller", config.uuid);
-        row.set("is_connected", Datum::scalar(s.is_connected));
-        row.set("role", optional(s.role_name()));
-        let mut pairs = s.status.clone();
+        // There is no state of a passive target, nor of any target before `flow-restore-wait` ends.
+        let state = known.iter().find(|state| state.target == config.target);
+        let (is_connected, role) = state.map_or((false, None), |s| (s.is_connected, s.role_name()));
+        let mut pairs = state.map(|s| s.status.clone()).unwrap_or_default();
         pairs.extend(ineffective.get(&config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone())));
+        let is_written =
+            replica.and_then(|replica| replica.row("Controller", config.uuid)).is_some_and(|row| {
+                let is_lasting = |(key, _): &(&str, &str)| !is_counter(key);
+                let written = row.map("status").into_iter().filter(is_lasting);
+                let now = pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())).filter(is_lasting);
+                row.bool("is_connected") == is_connected && row.opt_str("role") == role && written.eq(now)
+            });
+        if is_written {
+            continue;
+        }
+        let mut row = RowValues::new("Controller", config.uuid);
+        row.set("is_connected", Datum::scalar(is_connected));
+        row.set("role", optional(role));
         row.strings("status", &pairs);
         wanted.push(row);
     }
@@ -394,9 +420,11 @@ fn failed_row(bridge: &Bridge, name: &str) -> Option<RowValues> {
     for column in ["mtu", "ifindex", "link_speed"] {
         row.set(column, Datum::set::<i64>([]));
     }
-    for column in ["status", "statistics"] {
+    for column in ["status", "statistics", "bfd_status"] {
         row.strings(column, &BTreeMap::new());
     }
+    cfm_columns(&mut row, None);
+    row.set("lacp_current", optional(None::<bool>));
     Some(row)
 }
 
@@ -426,6 +454,10 @@ fn device_row(port: &BridgePort) -> RowValues {
             row.set("link_state", Datum::scalar("up"));
             row.set("ifindex", Datum::scalar(0));
             row.set("mac_in_use", Datum::scalar(port.patch_mac().to_string().as_str()));
+            row.set("link_resets", Datum::scalar(0));
+            for column in ["mtu", "duplex", "link_speed"] {
+                row.set(column, Datum::set::<i64>([]));
+            }
         }
         Some(f) => {
             let state = |up: bool| Datum::scalar(if up { "up" } else { "down" });
