@@ -5,7 +5,7 @@
 //! completely. An operation or other message whose tree would be too large is refused.
 
 use crate::stream::{self, StreamError};
-use crate::{Error, Message};
+use crate::{Error, Message, json};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -134,6 +134,16 @@ impl Parameters {
         }
     }
 
+    /// Estimated memory in bytes.
+    pub fn memory(&self) -> usize {
+        match self {
+            Parameters::Tree(params) => json::memory(params),
+            Parameters::Text(Operations { database, text, ranges }) => {
+                database.len() + text.capacity() + ranges.capacity() * size_of::<Range<usize>>()
+            }
+        }
+    }
+
     /// Whether there are no operations.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -211,6 +221,16 @@ mod tests {
         assert_eq!(many(&format!("[{objects}]")), Err(StreamError::TooLarge(TREE_MAX)));
         // Each operation on its own is small enough.
         assert!(matches!(many(&objects), Ok(ClientMessage::Transact { .. })));
+    }
+
+    #[test]
+    fn memory_of_parameters_includes_the_ranges_of_operations() {
+        let (short, long) = (json!(["db", 1]), json!(vec![json!("db"); 1000]));
+        let text = read(&json!({"method": "transact", "params": long, "id": 1}));
+        let ClientMessage::Transact { operations, .. } = text else { panic!() };
+        assert!(Parameters::Text(operations).memory() > 5000 + 999 * size_of::<Range<usize>>());
+        let of_tree = |params: &Json| Parameters::Tree(params.clone()).memory();
+        assert!(of_tree(&long) > of_tree(&short) + 998 * size_of::<Json>());
     }
 
     proptest! {

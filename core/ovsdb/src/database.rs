@@ -5,9 +5,11 @@
 //! one row that has these values. [`crate::integrity`] restores the invariants at each commit. One
 //! thread owns a `Database`; a clone is a cheap snapshot.
 
+use crate::json::{object_memory, string_memory};
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema, UUID_COLUMN, VERSION_COLUMN};
 use crate::value::{Atom, Datum};
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
+use serde_json::Value as Json;
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -80,6 +82,17 @@ impl Row {
         self.fields.iter().map(|field| field.len() / ELEMENTS_OF_A_CHANGE).sum()
     }
 
+    /// Estimated memory of the JSON object of some columns, in bytes.
+    pub(crate) fn json_memory(
+        &self,
+        table: &TableSchema,
+        columns: impl ExactSizeIterator<Item = usize>,
+    ) -> usize {
+        let object = size_of::<Json>() + object_memory(columns.len());
+        let member = |c: usize| string_memory(table.columns[c].name.len()) + self.field(c).json_heap_memory();
+        object + columns.map(member).sum::<usize>()
+    }
+
     /// The values of the columns of the schema.
     pub(crate) fn content(&self) -> &[Arc<Datum>] {
         &self.fields[FIRST_COLUMN..]
@@ -127,6 +140,10 @@ impl Table {
     /// Number of elements in the long values of all rows, in units of 64.
     pub fn long_values(&self) -> usize {
         self.long_values
+    }
+
+    fn json_memory(&self, schema: &TableSchema) -> usize {
+        self.rows.values().map(|row| row.json_memory(schema, 0..schema.columns.len())).sum()
     }
 }
 
@@ -209,6 +226,11 @@ impl Database {
     /// The rows of the table called `name`.
     pub fn rows(&self, name: &str) -> Option<&Rows> {
         Some(&self.tables.get(self.schema.table_index(name)?)?.rows)
+    }
+
+    /// Estimated memory of all rows as JSON objects with all columns, in bytes. Reads all rows.
+    pub(crate) fn json_memory(&self) -> usize {
+        self.tables.iter().zip(&self.schema.tables).map(|(table, schema)| table.json_memory(schema)).sum()
     }
 
     /// The ID of the newest transaction.

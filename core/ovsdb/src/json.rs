@@ -1,4 +1,4 @@
-//! JSON helpers: text with sorted members, integers, identifiers, UUIDs.
+//! JSON helpers: text with sorted members, integers, identifiers, UUIDs, memory.
 
 use serde_json::Value as Json;
 use std::fmt::Write;
@@ -67,6 +67,44 @@ pub fn quoted(text: &str) -> String {
     Json::String(text.to_owned()).to_string()
 }
 
+/// Estimated memory of a value and of all values in it, in bytes.
+pub fn memory(json: &Json) -> usize {
+    size_of::<Json>() + heap_memory(json)
+}
+
+/// Estimated memory that a value has allocated, in bytes.
+fn heap_memory(json: &Json) -> usize {
+    match json {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        Json::String(text) => string_memory(text.len()),
+        Json::Array(items) => array_memory(items.capacity()) + items.iter().map(heap_memory).sum::<usize>(),
+        Json::Object(object) => {
+            let members = object.iter().map(|(name, value)| string_memory(name.len()) + heap_memory(value));
+            object_memory(object.len()) + members.sum::<usize>()
+        }
+    }
+}
+
+/// Overhead of an allocation in bytes: the header of the allocator, and rounding.
+const ALLOCATION: usize = 32;
+
+/// Estimated memory that a string allocates, in bytes.
+pub(crate) fn string_memory(len: usize) -> usize {
+    ALLOCATION + len
+}
+
+/// Estimated memory that an array allocates, in bytes, without what its elements allocate.
+pub(crate) fn array_memory(capacity: usize) -> usize {
+    ALLOCATION + capacity * size_of::<Json>()
+}
+
+/// Estimated memory that an object allocates, in bytes, without its names and what its values allocate. A member has a
+/// `String` as name, a hash and an entry in a hash table. Capacities are powers of two, and at least four.
+pub(crate) fn object_memory(members: usize) -> usize {
+    let member = size_of::<String>() + size_of::<Json>() + 24;
+    2 * ALLOCATION + members.max(4).next_power_of_two() * member
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +115,14 @@ mod tests {
         assert_eq!(as_integer(&json!(1.0)), Some(1));
         assert_eq!(as_integer(&json!(1.5)), None);
         assert_eq!(as_integer(&json!(u64::MAX)), None);
+    }
+
+    #[test]
+    fn memory_includes_nested_values() {
+        let value = size_of::<Json>();
+        assert_eq!(memory(&json!(1)), value);
+        assert!(memory(&json!(["x".repeat(1000), [1, 2, 3]])) > 1000 + 6 * value);
+        assert!(memory(&json!({"a": {"b": "x".repeat(1000)}, "c": 1})) > 1000 + 4 * value);
     }
 
     #[test]

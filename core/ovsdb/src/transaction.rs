@@ -18,6 +18,7 @@ use crate::value::{Datum, Symbols};
 use crate::{Error, Parameters};
 use serde_json::Map;
 use serde_json::Value as Json;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -34,10 +35,17 @@ pub struct Context<'a> {
     pub client: Client<'a>,
     /// Whether to cancel the transaction because its client has disconnected.
     pub is_abandoned: &'a dyn Fn() -> bool,
+    /// The transaction fails if the rows that it selects take more memory than this, in bytes, and the complete database
+    /// as it was before the transaction: `ovsdb-client backup` selects it completely. Results of other operations do not
+    /// count: they have a small fixed size, so the number of operations limits them.
+    pub max_selected: usize,
+    /// Estimated memory of the rows that the transaction has selected, in bytes; counted by [`execute`].
+    pub selected: Cell<usize>,
 }
 
 impl Default for Context<'_> {
-    /// The context of a request that was received just now from a connected client with all permissions.
+    /// The context of a request that was received just now from a connected client with all permissions, which may select
+    /// any number of rows.
     fn default() -> Self {
         Context {
             elapsed_ms: 0,
@@ -45,6 +53,8 @@ impl Default for Context<'_> {
             read_only: false,
             client: Client::default(),
             is_abandoned: &|| false,
+            max_selected: usize::MAX,
+            selected: Cell::new(0),
         }
     }
 }
@@ -85,12 +95,16 @@ pub struct Prepared {
 
 /// A transaction that is being executed.
 struct Execution<'a> {
+    /// The database before the transaction.
+    db: &'a Database,
     draft: Draft<'a>,
     symbols: Symbols<'a>,
     context: &'a Context<'a>,
     comments: Vec<String>,
     durable: bool,
     timeout_ms: Option<i64>,
+    /// Estimated memory of the complete database as results, in bytes; `None`: not needed yet.
+    database_memory: Option<usize>,
     /// Whether reserved databases (whose names begin with `_`) may be changed.
     trusted: bool,
 }
@@ -183,12 +197,14 @@ impl<'a> Execution<'a> {
         let draft = Draft::new(db.schema(), db.tables());
         let symbols = Symbols::new(new_uuid);
         Execution {
+            db,
             draft,
             symbols,
             context,
             comments: Vec::new(),
             durable: false,
             timeout_ms: None,
+            database_memory: None,
             trusted: false,
         }
     }
@@ -380,10 +396,30 @@ impl<'a> Execution<'a> {
             rows.sort_by_cached_key(|row| project(row, &sort));
         }
         let row_json = |row: Arc<Row>| {
+            self.count_selected(row.json_memory(schema, columns.iter().copied()))?;
             let member = |&c: &usize| (schema.columns[c].name.clone(), row.field(c).to_json());
-            Json::Object(columns.iter().map(member).collect())
+            Ok(Json::Object(columns.iter().map(member).collect()))
         };
-        Ok(object_of_one("rows", rows.into_iter().map(row_json).collect()))
+        let selected = rows.into_iter().map(row_json).collect::<Result<Vec<_>, Error>>()?;
+        Ok(object_of_one("rows", selected.into()))
+    }
+
+    /// Counts the memory of a selected row before it is allocated; an error if it exceeds the limit.
+    fn count_selected(&mut self, row_memory: usize) -> Result<(), Error> {
+        let (selected, max) = (self.context.selected.get() + row_memory, self.context.max_selected);
+        self.context.selected.set(selected);
+        if selected <= max {
+            return Ok(());
+        }
+        // This reads all rows, so it is done at most once per transaction. Changes of the transaction do not count: an
+        // `update` can store one long value in many rows without copying it.
+        let max = max.saturating_add(*self.database_memory.get_or_insert_with(|| self.db.json_memory()));
+        match selected > max {
+            true => {
+                Err(Error::new("resources exhausted", format!("selected rows exceed {max} bytes of memory")))
+            }
+            false => Ok(()),
+        }
     }
 
     fn update(&mut self, members: OperationMembers) -> OperationResult {

@@ -49,6 +49,8 @@ pub struct ServedDatabase {
     durable: bool,
     /// The transactions of the batch.
     pending: Vec<ExecutedTransaction>,
+    /// Estimated memory of the rows that the transactions of the batch have selected, in bytes.
+    pub selected: usize,
     compaction: CompactionState,
     /// Increases with every stored change. After a change, blocked transactions are retried.
     pub generation: u64,
@@ -64,6 +66,7 @@ impl ServedDatabase {
             records: Vec::new(),
             durable: false,
             pending: Vec::new(),
+            selected: 0,
             compaction: CompactionState::NotRequested,
             generation: 0,
         }
@@ -192,6 +195,7 @@ impl ServedDatabase {
         let records = std::mem::take(&mut self.records);
         let before = self.before_batch.take();
         let durable = std::mem::take(&mut self.durable);
+        self.selected = 0;
         let stored = match &mut self.file {
             Some(file) if !records.is_empty() => {
                 file.append(&records, durable, before.as_ref().unwrap_or(&self.db))

@@ -69,6 +69,8 @@ pub struct Conn {
     queue: VecDeque<PendingRequest>,
     /// Length of the texts of all pending requests, in bytes.
     queued_len: usize,
+    /// Estimated memory of the client's blocked transactions, in bytes. While a job has the core: the value before the job.
+    pub blocked_memory: usize,
     /// The time since which a long message is incomplete.
     pub incomplete_since: Option<Millis>,
     outbox: Outbox,
@@ -96,6 +98,7 @@ impl Conn {
             parsing: Parsing::Nothing,
             queue: VecDeque::new(),
             queued_len: 0,
+            blocked_memory: 0,
             incomplete_since: None,
             outbox: Outbox::new(),
             may_have_data: true,

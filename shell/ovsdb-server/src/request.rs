@@ -3,15 +3,22 @@
 use crate::batch::ExecutedTransaction;
 use crate::core::Core;
 use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, Session, SessionId, SharedUpdates};
-use ovsdb::json::is_id;
+use ovsdb::json::{self, is_id};
 use ovsdb::lock::LockError;
 use ovsdb::monitor::MonitorMethod;
 use ovsdb::rbac::Client;
 use ovsdb::transaction::{self, Context, Outcome};
 use ovsdb::{ClientMessage, Error, Json, Message, Monitor, Parameters};
 use serde_json::json;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 use transport::Loss;
+
+/// Maximum memory of the rows that a transaction selects, in bytes, in addition to the complete database
+/// ([`Context::max_selected`]). A batch whose selected rows exceed this is stored and answered at once: replies as text
+/// take less memory, and their length is limited per client. 256 MiB are about 80,000 rows of ten short columns. Small in
+/// tests, so that they reach it.
+const MAX_SELECTED: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 /// A transaction whose client has disconnected is cancelled after this time. So a client may send a request and
 /// disconnect, but cannot keep the databases busy.
@@ -132,8 +139,15 @@ impl Core {
         let began = Instant::now();
         let is_abandoned =
             || client_session.is_none_or(Session::has_hung_up) && began.elapsed() > HUNG_UP_LIMIT;
-        let context =
-            Context { elapsed_ms, owns_lock: &owns_lock, read_only, client, is_abandoned: &is_abandoned };
+        let context = Context {
+            elapsed_ms,
+            owns_lock: &owns_lock,
+            read_only,
+            client,
+            is_abandoned: &is_abandoned,
+            max_selected: MAX_SELECTED,
+            selected: Cell::new(0),
+        };
         match transaction::execute(&served.db, &params, &context, &mut crate::identity::random_uuid) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
             Outcome::Failed(results) => served.add_without_changes(session, id, results),
@@ -142,11 +156,17 @@ impl Core {
                 let deadline = timeout.and_then(|timeout| since.checked_add(timeout));
                 let Some(session) = self.sessions.get_mut(&session) else { return };
                 if session.blocked.len() < MAX_BLOCKED {
-                    session.blocked.push(Blocked { id, params, since, deadline });
+                    let memory = json::memory(&id) + params.memory();
+                    session.blocked.push(Blocked { id, params, since, deadline, memory });
                 } else {
                     session.end(Loss::Dropped);
                 }
+                return;
             }
+        }
+        served.selected += context.selected.get();
+        if served.selected > MAX_SELECTED {
+            self.store_and_reply();
         }
     }
 

@@ -30,7 +30,8 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 /// Maximum number of clients; further clients wait in the listener's backlog.
 const MAX_SESSIONS: usize = 4096;
 
-/// Maximum length of incomplete and pending requests of all clients, in bytes.
+/// Maximum of incomplete, pending and blocked requests of all clients, in bytes: the length of incomplete and pending
+/// requests, and the estimated memory of blocked transactions.
 const MAX_INPUT_LEN: usize = 512 << 20;
 
 /// Interval for polling a running compaction, in ms.
@@ -171,6 +172,7 @@ impl Server {
             self.conns.values_mut().for_each(Conn::answer_probes);
         }
         self.conns.values_mut().for_each(Conn::flush);
+        self.limit_input(MAX_INPUT_LEN);
         self.drop_closed(now);
     }
 
@@ -312,23 +314,27 @@ impl Server {
                 self.jobs.parse(*id, text);
             }
         }
-        self.limit_input();
     }
 
-    /// If incomplete messages of all clients exceed the limit, disconnects the client whose message has been
-    /// incomplete for longest.
-    fn limit_input(&mut self) {
-        if self.conns.values().map(Conn::input_len).sum::<usize>() <= MAX_INPUT_LEN {
-            return;
-        }
-        let incomplete = self.conns.values_mut().filter(|c| c.incomplete_since.is_some() && !c.closed);
-        if let Some(conn) = incomplete.min_by_key(|c| c.incomplete_since) {
-            runtime::warn_rl!(
-                LOG,
-                LIMIT,
-                "{}: message unfinished for long and memory short, disconnecting",
-                conn.stream.name()
-            );
+    /// While the requests of all clients exceed `max` bytes, disconnects clients. If blocked transactions take more than
+    /// other requests, this is the client whose blocked transactions take the most: a `wait` of a few bytes may be blocked
+    /// for long. Otherwise it is the client whose message has been incomplete for longest.
+    fn limit_input(&mut self, max: usize) {
+        loop {
+            let mut open: Vec<&mut Conn> = self.conns.values_mut().filter(|c| !c.closed).collect();
+            let received: usize = open.iter().map(|c| c.input_len()).sum();
+            let blocked: usize = open.iter().map(|c| c.blocked_memory).sum();
+            if received + blocked <= max {
+                return;
+            }
+            let (found, reason) = if blocked > received {
+                (open.into_iter().max_by_key(|c| c.blocked_memory), "blocked transactions are large")
+            } else {
+                open.retain(|c| c.incomplete_since.is_some());
+                (open.into_iter().min_by_key(|c| c.incomplete_since), "message unfinished for long")
+            };
+            let Some(conn) = found else { return };
+            runtime::warn_rl!(LOG, LIMIT, "{}: {reason} and memory short, disconnecting", conn.stream.name());
             conn.end(Loss::Dropped);
         }
     }
@@ -431,6 +437,7 @@ impl Server {
             session.output.drain(..).for_each(|text| conn.send_text(text));
             conn.flush();
             session.backlog = conn.backlog();
+            conn.blocked_memory = session.blocked_memory();
             if let Some(loss) = session.loss.take() {
                 conn.end(loss);
             }
@@ -465,3 +472,6 @@ impl Drop for Server {
         _ = self.core();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,8 @@ pub struct Blocked {
     pub since: Instant,
     /// When the `wait` times out; `None`: never.
     pub deadline: Option<Instant>,
+    /// Estimated memory of `id` and `params`, in bytes.
+    pub memory: usize,
 }
 
 /// Changes of one database that are not sent to a slow client yet, merged to one change per row.
@@ -205,6 +207,11 @@ impl Session {
     /// Returns whether the connection must end.
     pub fn is_over(&self) -> bool {
         self.loss.is_some()
+    }
+
+    /// Estimated memory of the blocked transactions, in bytes.
+    pub fn blocked_memory(&self) -> usize {
+        self.blocked.iter().map(|blocked| blocked.memory).sum()
     }
 
     /// Cancels a blocked transaction; returns whether there was one with this request ID.

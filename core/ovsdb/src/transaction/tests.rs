@@ -313,3 +313,64 @@ fn long_values_are_counted_and_shorten_the_history() {
     database.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
     assert_eq!(database.db.tables()[root].long_values(), 0);
 }
+
+/// A database with a root row and 200 child rows.
+fn with_children() -> TestDatabase {
+    let mut database = TestDatabase::new();
+    let name = |n: usize| format!("c{n}");
+    let children: Vec<Json> = (0..200).map(|n| json!(["named-uuid", name(n)])).collect();
+    let mut operations: Vec<Json> =
+        (0..200).map(|n| insert("child", &name(n), json!({"name": "c".repeat(n)}))).collect();
+    operations.push(insert("root", "r", json!({"name": "r", "children": ["set", children]})));
+    database.run(Json::Array(operations));
+    assert_eq!(database.count("child"), 200);
+    database
+}
+
+/// Executes operations with a limit of selected memory. Returns the results and the selected memory.
+fn run_limited(database: &mut TestDatabase, max_selected: usize, operations: &[Json]) -> (Vec<Json>, usize) {
+    let params = [&[json!("d")], operations].concat();
+    let context = Context { max_selected, ..Context::default() };
+    let results = match execute(&database.db, &Parameters::Tree(params.into()), &context, &mut database.fresh)
+    {
+        Outcome::Ready(prepared) => prepared.results,
+        Outcome::Failed(results) => results,
+        Outcome::Blocked { .. } => panic!("blocked"),
+    };
+    (results, context.selected.get())
+}
+
+#[test]
+fn many_selects_of_a_table_exceed_the_limit() {
+    let mut database = with_children();
+    let select = |table: &str| json!({"op": "select", "table": table, "where": []});
+    // The complete database once is always allowed.
+    let dump = ["root", "child", "needy"].map(select);
+    let (results, all) = run_limited(&mut database, 0, &dump);
+    assert_eq!(results[1]["rows"].as_array().unwrap().len(), 200);
+    assert_eq!(all, database.db.json_memory());
+    let rows: usize =
+        results.iter().flat_map(|r| r["rows"].as_array().unwrap()).map(crate::json::memory).sum();
+    assert_eq!(all, rows);
+
+    let mut many = vec![json!({"op": "delete", "table": "root", "where": []})];
+    many.resize(1001, select("child"));
+    let (results, selected) = run_limited(&mut database, all, &many);
+    let failed = results.iter().position(|r| r.get("error").is_some()).unwrap();
+    assert_eq!(results[failed]["error"], "resources exhausted");
+    assert_eq!((results.len(), failed, results[failed + 1].is_null()), (1001, 3, true));
+    // It ends at the first row that exceeds the limit, and not after its operation.
+    assert!((2 * all..2 * all + 3000).contains(&selected), "{selected} {all}");
+    assert_eq!(database.count("root"), 1);
+}
+
+#[test]
+fn one_select_exceeds_the_limit() {
+    let mut database = with_children();
+    let update = json!({"op": "update", "table": "child", "where": [], "row": {"name": "x".repeat(100_000)}});
+    let select = json!({"op": "select", "table": "child", "where": [], "columns": ["_uuid", "name"]});
+    let max = 3_000_000;
+    let (results, selected) = run_limited(&mut database, max, &[update, select]);
+    assert_eq!((&results[0]["count"], &results[1]["error"]), (&json!(200), &json!("resources exhausted")));
+    assert!((max..max + database.db.json_memory() + 101_000).contains(&selected), "{selected}");
+}

@@ -2,7 +2,7 @@
 
 use super::{Atom, Datum, Real, Symbols};
 use crate::Error;
-use crate::json::{as_integer, is_id, parse_uuid};
+use crate::json::{array_memory, as_integer, is_id, parse_uuid, string_memory};
 use crate::types::{AtomicType, BaseType, Type};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -22,6 +22,15 @@ impl Atom {
         let atom = parse_atom(json, base, symbols)?;
         base.check(&atom)?;
         Ok(atom)
+    }
+
+    /// Estimated memory that the value of [`Atom::to_json`] allocates, in bytes.
+    fn json_heap_memory(&self) -> usize {
+        match self {
+            Atom::Integer(_) | Atom::Real(_) | Atom::Boolean(_) => 0,
+            Atom::String(text) => string_memory(text.len()),
+            Atom::Uuid(_) => array_memory(2) + string_memory("uuid".len()) + string_memory(36),
+        }
     }
 }
 
@@ -45,6 +54,20 @@ impl Datum {
                 let pair = |(k, v): &(Atom, Atom)| Json::Array(vec![k.to_json(), v.to_json()]);
                 tagged("map", Json::Array(pairs.iter().map(pair).collect()))
             }
+        }
+    }
+}
+
+impl Datum {
+    /// Estimated memory that the value of [`Datum::to_json`] allocates, in bytes. This must count the same values as
+    /// [`memory`](crate::json::memory) of the result.
+    pub(crate) fn json_heap_memory(&self) -> usize {
+        let tagged = || array_memory(2) + string_memory("set".len()) + array_memory(self.len());
+        let atoms = self.keys().chain(self.values()).map(Atom::json_heap_memory).sum::<usize>();
+        match self {
+            Datum::Set(elements) if elements.len() == 1 => atoms,
+            Datum::Set(_) => tagged() + atoms,
+            Datum::Map(pairs) => tagged() + pairs.len() * array_memory(2) + atoms,
         }
     }
 }

@@ -116,3 +116,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn memory_of_a_datum_is_that_of_its_json() {
+    let uuid = uuid::Uuid::from_u128(7);
+    for datum in [
+        Datum::scalar(1),
+        Datum::scalar("abc"),
+        Datum::scalar(uuid),
+        Datum::set(["a", "bc"]),
+        Datum::set([uuid, uuid::Uuid::nil()]),
+        Datum::set(Vec::<i64>::new()),
+        Datum::map([("k", uuid), ("other", uuid)]),
+        Datum::map([(1, "v")]),
+    ] {
+        let memory = size_of::<Json>() + datum.json_heap_memory();
+        assert_eq!(memory, crate::json::memory(&datum.to_json()), "{datum}");
+    }
+}
