@@ -107,6 +107,9 @@ impl Switch {
         let bridge = state.bridge;
         let mut flow = Flow::ZERO;
         flow.copy_conntrack(&metadata);
+        // These fields are the packet's own metadata in the datapath, so they are not part of the frozen state.
+        (flow.pkt_mark, flow.skb_priority, flow.dp_hash) =
+            (metadata.pkt_mark, metadata.skb_priority, metadata.dp_hash);
         state.metadata.restore(&mut flow);
         let shared = Arc::clone(&backer.shared);
         // The state is restored like the state of a recirculated packet.
