@@ -2,7 +2,7 @@
 
 use crate::evict;
 use crate::ofproto::Ofproto;
-use crate::table::{Table, TableConfig, TableSettings, VacancyEvent};
+use crate::table::{TableConfig, TableSettings, VacancyEvent};
 use crate::table_changes::TableChanges;
 use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use classifier::of::PrefixField;
@@ -39,8 +39,11 @@ impl Ofproto {
 
     fn evict_overfull(&mut self, table: u8, now: Millis) -> TableChanges {
         self.change(now, |c| {
-            while let Some(victim) = overflow_victim(&c.state.tables[table]) {
-                c.remove(victim, RemovedReason::Eviction);
+            let t = &c.state.tables[table];
+            let excess = t.config.max_flows.map_or(0, |max| t.classifier.len().saturating_sub(max as usize));
+            if excess > 0 {
+                let victims = evict::choose_victims(t, excess);
+                victims.into_iter().for_each(|victim| c.remove(victim, RemovedReason::Eviction));
             }
             Ok(())
         })
@@ -105,12 +108,6 @@ impl Ofproto {
             self.generation += 1;
         }
     }
-}
-
-/// The flow to evict; `None` if the table is within its limit or no flow may be evicted.
-fn overflow_victim(table: &Table) -> Option<Arc<crate::rule::Rule>> {
-    let max = table.config.max_flows? as usize;
-    if table.classifier.len() > max { evict::choose_victim(table) } else { None }
 }
 
 /// Sets or removes a table's name as the database requests. A name that a controller has set stays if the database has none.

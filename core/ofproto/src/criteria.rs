@@ -117,14 +117,20 @@ impl Criteria {
         }
     }
 
+    /// Whether the criteria select flows of this table for reading.
+    pub(crate) fn reads_table(&self, table: u8) -> bool {
+        match self.table {
+            TABLE_ALL => table != TABLE_INTERNAL,
+            one => one == table,
+        }
+    }
+
     /// Whether the criteria select the flow with its current actions or, as far as the output port is concerned, with its earlier actions
     /// `before`.
     pub(crate) fn selects_now_or_before(&self, rule: &Rule, before: &[Action]) -> bool {
-        let table = match self.table {
-            TABLE_ALL => rule.table != TABLE_INTERNAL,
-            one => one == rule.table,
-        };
-        table && rule.matching.within(&self.matching) && self.accepts_with(rule, before)
+        self.reads_table(rule.table)
+            && rule.matching.within(&self.matching)
+            && self.accepts_with(rule, before)
     }
 
     /// Checks all criteria except table and match, and whether the flow is hidden.

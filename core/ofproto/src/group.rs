@@ -6,6 +6,7 @@
 use crate::duration::duration;
 use dpif::Counter;
 use openflow::group::{Bucket, GroupDesc, GroupStats, GroupType, Selection};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Millis;
 
@@ -40,10 +41,9 @@ impl Group {
 
     /// The group with other buckets. Buckets with the same id keep their counters, the total begins again.
     pub(crate) fn with_buckets(&self, buckets: Vec<Bucket>) -> Group {
-        let counter = |new: &Bucket| {
-            let at = self.buckets.iter().position(|old| old.id == new.id);
-            at.and_then(|at| self.by_bucket.get(at)).cloned().unwrap_or_default()
-        };
+        let old: BTreeMap<u32, &Arc<Counter>> =
+            self.buckets.iter().map(|b| b.id).zip(&self.by_bucket).collect();
+        let counter = |new: &Bucket| old.get(&new.id).map(|c| Arc::clone(c)).unwrap_or_default();
         let by_bucket = buckets.iter().map(counter).collect();
         let new = Group::new(self.id, self.kind, buckets, self.selection.clone(), self.created);
         Group { by_bucket, ..new }

@@ -12,6 +12,7 @@ use openflow::group::{
     BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, BUCKET_MAX, Bucket, GROUP_ALL, GROUP_MAX, GroupCommand, GroupMod,
     GroupType,
 };
+use openflow::wire::group_fits;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::OfPort;
@@ -26,20 +27,20 @@ impl StateEditor<'_> {
             (GroupCommand::Add, Some(_)) => return Err(OfError::GmfcGroupExists),
             (GroupCommand::Add | GroupCommand::AddOrModify, None) => {
                 let new = Group::new(gm.group, gm.kind, gm.buckets.clone(), gm.selection.clone(), self.now);
-                self.put_group(new);
+                self.put_if_fits(new)?;
             }
             (GroupCommand::Modify | GroupCommand::AddOrModify, Some(old)) => {
-                self.put_group(Group::new(
+                self.put_if_fits(Group::new(
                     gm.group,
                     gm.kind,
                     gm.buckets.clone(),
                     gm.selection.clone(),
                     old.created,
-                ));
+                ))?;
             }
             (GroupCommand::InsertBucket, Some(old)) => {
                 let buckets = with_inserted(&old.buckets, &gm.buckets, gm.command_bucket)?;
-                self.put_group(old.with_buckets(buckets));
+                self.put_if_fits(old.with_buckets(buckets))?;
             }
             (GroupCommand::RemoveBucket, Some(old)) => {
                 let buckets = with_removed(&old.buckets, gm.command_bucket)?;
@@ -47,6 +48,15 @@ impl StateEditor<'_> {
             }
             (_, None) => return Err(OfError::GmfcUnknownGroup),
         }
+        Ok(())
+    }
+
+    /// Adds or replaces a group. Refuses a group that is too long for a list of groups, because the list would fail for every reader.
+    fn put_if_fits(&mut self, group: Group) -> Result<(), OfError> {
+        if !group_fits(group.kind, &group.buckets, &group.selection) {
+            return Err(OfError::GmfcOutOfBuckets);
+        }
+        self.put_group(group);
         Ok(())
     }
 
@@ -124,7 +134,8 @@ fn with_inserted(old: &[Bucket], new: &[Bucket], after: u32) -> Result<Vec<Bucke
         id if id <= BUCKET_MAX => bucket_index(old, id)? + 1,
         _ => old.len(),
     };
-    if new.iter().any(|n| old.iter().any(|o| o.id == n.id)) {
+    let ids: BTreeSet<u32> = old.iter().map(|b| b.id).collect();
+    if new.iter().any(|b| ids.contains(&b.id)) {
         return Err(OfError::GmfcBucketExists);
     }
     Ok([&old[..at], new, &old[at..]].concat())
@@ -140,4 +151,89 @@ fn with_removed(old: &[Bucket], which: u32) -> Result<Vec<Bucket>, OfError> {
         id => drop(out.remove(bucket_index(old, id)?)),
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ofproto::Ofproto;
+    use openflow::group::Selection;
+    use openflow::{Action, Body, Dialect, Message, Version, Xid, encode};
+    use units::Millis;
+
+    const T0: Millis = Millis(1000);
+
+    /// A group mod of `buckets` buckets with numbers from `first` and `actions` outputs each.
+    fn mod_(command: GroupCommand, first: u32, buckets: u32, actions: usize) -> GroupMod {
+        let actions = vec![Action::output(OfPort(1)); actions];
+        let bucket = |id| Bucket { id, weight: 1, actions: actions.clone(), ..Bucket::default() };
+        let buckets = (first..first + buckets).map(bucket).collect();
+        GroupMod {
+            command,
+            kind: GroupType::Select,
+            group: 1,
+            command_bucket: BUCKET_LAST,
+            buckets,
+            selection: Selection::default(),
+        }
+    }
+
+    fn lists_groups(o: &Ofproto) -> bool {
+        let replies = [
+            Body::GroupDescReply(o.group_desc(GROUP_ALL)),
+            Body::GroupStatsReply(o.group_stats(GROUP_ALL, T0)),
+        ];
+        replies.into_iter().all(|body| {
+            let in_version = |v| encode(&Message::new(v, Xid(1), body.clone()), Dialect::default()).is_ok();
+            [Version::V13, Version::V14, Version::V15].into_iter().all(in_version)
+        })
+    }
+
+    /// The steps are bounded by the number of buckets, and the list of groups never fails because of one group.
+    #[test]
+    fn a_group_grows_until_it_no_longer_fits_into_a_message() {
+        let mut o = Ofproto::new(T0, 0);
+        o.handle_group_mod(&mod_(GroupCommand::Add, 0, 0, 0), T0).unwrap();
+        let mut buckets = 0;
+        let refused = loop {
+            match o.handle_group_mod(&mod_(GroupCommand::InsertBucket, buckets, 100, 1), T0) {
+                Ok(_) => buckets += 100,
+                Err(e) => break e,
+            }
+            assert!(lists_groups(&o), "{buckets} buckets");
+        };
+        assert_eq!((refused, buckets), (OfError::GmfcOutOfBuckets, 2000), "32 bytes each");
+        assert_eq!(o.group(1).unwrap().buckets.len(), 2000, "nothing has changed");
+        o.handle_group_mod(&GroupMod { buckets: vec![], ..mod_(GroupCommand::RemoveBucket, 0, 0, 0) }, T0)
+            .unwrap();
+        assert_eq!(o.group(1).unwrap().buckets.len(), 1999);
+        assert!(lists_groups(&o));
+    }
+
+    #[test]
+    fn the_statistics_must_fit_too() {
+        let mut o = Ofproto::new(T0, 0);
+        let all = |n| {
+            let buckets = (0..n).map(|id| Bucket { id, ..Bucket::default() }).collect();
+            GroupMod { kind: GroupType::All, buckets, ..mod_(GroupCommand::AddOrModify, 0, 0, 0) }
+        };
+        o.handle_group_mod(&all(4092), T0).unwrap();
+        assert!(lists_groups(&o));
+        assert_eq!(o.handle_group_mod(&all(4093), T0).unwrap_err(), OfError::GmfcOutOfBuckets);
+    }
+
+    #[test]
+    fn too_many_buckets_are_refused_by_every_command_and_in_bundles() {
+        let mut o = Ofproto::new(T0, 0);
+        let long = |command| mod_(command, 0, 1000, 10);
+        let refused = Err(OfError::GmfcOutOfBuckets);
+        assert_eq!(o.handle_group_mod(&long(GroupCommand::Add), T0).map(drop), refused);
+        assert_eq!(o.begin().group_mod(&long(GroupCommand::AddOrModify), T0), refused);
+        o.handle_group_mod(&mod_(GroupCommand::Add, 5000, 1, 1), T0).unwrap();
+        for command in [GroupCommand::Modify, GroupCommand::AddOrModify, GroupCommand::InsertBucket] {
+            assert_eq!(o.handle_group_mod(&long(command), T0).map(drop), refused, "{command:?}");
+            assert_eq!(o.begin().group_mod(&long(command), T0), refused, "{command:?}");
+        }
+        assert_eq!(o.group(1).unwrap().buckets.len(), 1);
+    }
 }

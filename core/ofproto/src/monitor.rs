@@ -17,8 +17,9 @@ use openflow::monitor::{FlowEvent, FlowMonitorRequest, FlowUpdate, MonitorComman
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum number of monitors of one connection.
-const MONITORS_MAX: usize = 4096;
+/// Maximum number of monitors of one connection. Each new monitor is compared with each flow before the next message is handled: 64
+/// monitors and 100,000 flows are 6.4 million comparisons. Controllers need few: each argument `watch:` of `ovs-ofctl monitor` is one.
+const MONITORS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
 struct Monitor {
@@ -155,26 +156,38 @@ impl FlowMonitors {
 }
 
 /// The rules that at least one of the monitors selects and for which `wanted` is true. Each rule is returned once, with a flag that tells
-/// whether to include its actions.
+/// whether to include its actions. The rules of the first monitor come first, then the further rules of the second monitor, and so on; the
+/// rules of one monitor are sorted by table, then by the order in which they were added. Each rule is visited once.
 fn collect<'a>(
     monitors: impl Iterator<Item = &'a Monitor>,
     ofproto: &Ofproto,
     wanted: impl Fn(&Monitor, &Rule) -> bool,
 ) -> Vec<(Arc<Rule>, bool)> {
-    let mut found: Vec<(Arc<Rule>, bool)> = Vec::new();
-    let mut index = BTreeMap::new();
-    for m in monitors {
-        for rule in ofproto.rules(&m.criteria).unwrap_or_default() {
-            if wanted(m, &rule) {
-                let at = *index.entry(rule.id).or_insert(found.len());
-                if at == found.len() {
-                    found.push((rule, false));
-                }
-                found[at].1 |= m.flags.instructions;
+    let monitors: Vec<&Monitor> = monitors.collect();
+    let mut found: Vec<(usize, &Arc<Rule>, bool)> = Vec::new();
+    for (number, table) in ofproto.state.tables.iter().enumerate() {
+        // Few monitors select from all tables, and a table may have 100,000 rules.
+        let of_table: Vec<(usize, &Monitor)> = monitors
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, m)| m.criteria.reads_table(number as u8))
+            .collect();
+        if of_table.is_empty() {
+            continue;
+        }
+        for rule in table.classifier.iter() {
+            let selects = |m: &Monitor| wanted(m, rule) && m.criteria.selects_now_or_before(rule, &[]);
+            let mut selecting = of_table.iter().filter(|(_, m)| selects(m));
+            if let Some((first, m)) = selecting.next() {
+                let instructions = m.flags.instructions || selecting.any(|(_, m)| m.flags.instructions);
+                found.push((*first, rule, instructions));
             }
         }
     }
-    found
+    // The key is computed once for each rule, because each access to a rule may be a cache miss.
+    found.sort_by_cached_key(|(monitor, rule, _)| (*monitor, rule.table, rule.added));
+    found.into_iter().map(|(_, rule, instructions)| (Arc::clone(rule), instructions)).collect()
 }
 
 /// Whether the monitor reports this change of this rule.
@@ -289,5 +302,88 @@ mod tests {
         assert_eq!(m.cancel(5), Err(OfError::MofcUnknownMonitor));
         assert_eq!(m.cancel(0), Ok(()));
         assert!(m.is_empty());
+    }
+
+    /// Selects the rules of each monitor separately, as a description of what `collect` returns.
+    fn collected_one_by_one(monitors: &[Monitor], o: &Ofproto) -> Vec<(u64, bool)> {
+        let mut found: Vec<(u64, bool)> = Vec::new();
+        for m in monitors {
+            for rule in o.rules(&m.criteria).unwrap() {
+                match found.iter_mut().find(|(id, _)| *id == rule.id) {
+                    Some((_, instructions)) => *instructions |= m.flags.instructions,
+                    None => found.push((rule.id, m.flags.instructions)),
+                }
+            }
+        }
+        found
+    }
+
+    fn in_port(port: u32) -> flow::Match {
+        let flow = |in_port| flow::Flow { in_port, ..flow::Flow::ZERO };
+        flow::Match::new(&flow(port), &flow(u32::MAX))
+    }
+
+    fn within(table: u8, matching: &flow::Match, out_port: OfPort, flags: MonitorFlags) -> Monitor {
+        Monitor { flags, criteria: Criteria { out_port, ..Criteria::within(table, matching) } }
+    }
+
+    #[test]
+    fn each_rule_comes_once_in_the_order_of_the_monitors() {
+        let mut o = Ofproto::new(Millis(0), 0);
+        for i in 0..300u32 {
+            let fm = FlowMod {
+                table: (i * 7 % 3) as u8,
+                priority: i as u16,
+                matching: if i % 4 == 0 { flow::Match::CATCHALL } else { in_port(i % 5) },
+                ..flow(FlowCommand::Add, (i % 6) as u16)
+            };
+            o.handle_flow_mod(&fm, Millis(1)).unwrap();
+        }
+        let short = MonitorFlags { instructions: false, ..ALL };
+        let any = flow::Match::CATCHALL;
+        let mut monitors = vec![
+            within(1, &in_port(3), OfPort::NONE, short),
+            within(TABLE_ALL, &any, OfPort(2), short),
+            within(2, &any, OfPort::NONE, ALL),
+            within(254, &any, OfPort::NONE, short),
+            within(TABLE_ALL, &in_port(3), OfPort::NONE, ALL),
+            within(TABLE_ALL, &any, OfPort::NONE, short),
+        ];
+        for _ in 0..monitors.len() {
+            monitors.rotate_left(1);
+            let found: Vec<(u64, bool)> =
+                collect(monitors.iter(), &o, |_, _| true).iter().map(|(rule, i)| (rule.id, *i)).collect();
+            assert_eq!(found, collected_one_by_one(&monitors, &o));
+        }
+    }
+
+    #[test]
+    fn the_steps_of_a_request_do_not_grow_with_monitors_of_the_same_flows() {
+        let mut o = Ofproto::new(Millis(0), 0);
+        for priority in 0..100 {
+            o.handle_flow_mod(&FlowMod { priority, ..flow(FlowCommand::Add, 1) }, Millis(1)).unwrap();
+        }
+        let monitors = vec![within(0, &flow::Match::CATCHALL, OfPort::NONE, ALL); MONITORS_MAX];
+        let steps = std::cell::Cell::new(0);
+        let counted = |_: &Monitor, _: &Rule| {
+            steps.set(steps.get() + 1);
+            true
+        };
+        assert_eq!(collect(monitors.iter(), &o, counted).len(), 100);
+        assert_eq!(steps.get(), 100);
+    }
+
+    #[test]
+    fn a_connection_has_at_most_64_monitors() {
+        let o = Ofproto::new(Millis(0), 0);
+        let mut m = FlowMonitors::default();
+        let request = |id| FlowMonitorRequest { id, flags: ALL, ..FlowMonitorRequest::default() };
+        let too_many: Vec<_> = (0..65).map(request).collect();
+        assert_eq!(m.request(&too_many, &o), Err(OfError::MofcUnknown));
+        assert!(m.is_empty());
+        assert_eq!(m.request(&too_many[..64], &o), Ok(vec![]));
+        assert_eq!(m.request(&too_many[64..], &o), Err(OfError::MofcUnknown));
+        m.cancel(3).unwrap();
+        assert_eq!(m.request(&too_many[64..], &o), Ok(vec![]));
     }
 }

@@ -16,6 +16,8 @@ use openflow::action::HashFields;
 use openflow::flow_mod::GROUP_ANY;
 use openflow::group::{Bucket, GroupType};
 use packet::murmur::{of_bytes, of_long};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use units::OfPort;
 
@@ -159,7 +161,7 @@ impl Walk<'_> {
                 let basis = self.hash_chosen_fields(group);
                 self.best_live(group, basis)
             }
-            "" | "dp_hash" if !self.add_work(group.buckets.len()) => None,
+            "" | "dp_hash" if !self.add_work(group.buckets.len() + MAX_SLOTS) => None,
             "" | "dp_hash" => match select_slots(&group.buckets) {
                 Ok(slots) => {
                     let symmetric = default || s.param >> 32 == 1;
@@ -258,21 +260,48 @@ pub fn select_slots(buckets: &[Bucket]) -> Result<Vec<usize>, usize> {
     if wanted > MAX_SLOTS {
         return Err(wanted);
     }
-    let mut divisors = vec![1usize; buckets.len()];
+    // A heap, because a group may have thousands of buckets, and the slots are computed again in each translation.
+    let mut heap: BinaryHeap<Share> =
+        weights().enumerate().map(|(bucket, weight)| Share { weight, divisor: 1, bucket }).collect();
     let mut out = Vec::with_capacity(wanted);
-    for _ in 0..wanted {
-        // Compares weight / divisor without fractions. Of equal quotients the first bucket wins.
-        let mut best = 0;
-        for (i, w) in weights().enumerate() {
-            if w * divisors[best] > usize::from(buckets[best].weight) * divisors[i] {
-                best = i;
-            }
-        }
-        divisors[best] += 2;
-        out.push(best);
+    while out.len() < wanted
+        && let Some(mut best) = heap.peek_mut()
+    {
+        best.divisor += 2;
+        out.push(best.bucket);
     }
     Ok(out)
 }
+
+/// The claim of a bucket to the next slot: the bucket with the greatest quotient weight / divisor gets it; of equal quotients, the first
+/// bucket.
+struct Share {
+    weight: usize,
+    divisor: usize,
+    bucket: usize,
+}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Share) -> Ordering {
+        // Compares the quotients without fractions.
+        let quotient = (self.weight * other.divisor).cmp(&(other.weight * self.divisor));
+        quotient.then_with(|| other.bucket.cmp(&self.bucket))
+    }
+}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Share) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Share) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Share {}
 
 #[cfg(test)]
 mod tests {
@@ -283,6 +312,36 @@ mod tests {
             weights.iter().map(|&weight| Bucket { weight, ..Bucket::default() }).collect();
         let slots = select_slots(&buckets).ok()?;
         Some((0..weights.len()).map(|i| slots.iter().filter(|s| **s == i).count()).collect())
+    }
+
+    /// Gives each slot to the bucket with the greatest weight / divisor by comparing all buckets.
+    fn slots_by_comparison(weights: &[u16], slots: usize) -> Vec<usize> {
+        let mut divisors = vec![1usize; weights.len()];
+        let mut next = || {
+            let mut best = 0;
+            for (i, w) in weights.iter().enumerate() {
+                if usize::from(*w) * divisors[best] > usize::from(weights[best]) * divisors[i] {
+                    best = i;
+                }
+            }
+            divisors[best] += 2;
+            best
+        };
+        (0..slots).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn the_slots_are_those_of_a_comparison_of_all_buckets() {
+        for n in [1, 2, 3, 5, 17, 64, 200] {
+            for seed in 1..20 {
+                let weights: Vec<u16> = (0..n).map(|i| (i * 7919 + seed * 104_729) as u16 % 5).collect();
+                let buckets: Vec<Bucket> =
+                    weights.iter().map(|&weight| Bucket { weight, ..Bucket::default() }).collect();
+                if let Ok(slots) = select_slots(&buckets) {
+                    assert_eq!(slots, slots_by_comparison(&weights, slots.len()), "{weights:?}");
+                }
+            }
+        }
     }
 
     #[test]

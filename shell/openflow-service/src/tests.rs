@@ -359,6 +359,30 @@ fn a_bundle_is_all_or_nothing() {
     assert_eq!(test.flows(), 1);
 }
 
+/// The limit holds for Nicira's form for OpenFlow 1.0 and in bundles, too. OpenFlow 1.0 has no bundles.
+#[test]
+fn a_group_has_as_many_buckets_as_a_message_can_list() {
+    use openflow::group::{BUCKET_ALL, BUCKET_LAST, Bucket, GroupCommand::*};
+    let buckets = |first: u32| (first..first + 1000).map(|id| Bucket { id, ..Bucket::default() }).collect();
+    for version in [Version::V10, Version::V15] {
+        let mut test = TestBridge::new("buckets", version);
+        let group = GroupMod { group: 9, command_bucket: BUCKET_ALL, ..GroupMod::default() };
+        let insert = GroupMod { command: InsertBucket, command_bucket: BUCKET_LAST, ..group.clone() };
+        let insert = |first| Body::GroupMod(GroupMod { buckets: buckets(first), ..insert.clone() });
+        assert!(test.ask(Body::GroupMod(group)).is_empty());
+        (0..4).for_each(|n| assert!(test.ask(insert(n * 1000)).is_empty()));
+        assert_eq!(errors(&test.ask(insert(4000))), [OfError::GmfcOutOfBuckets], "{version:?}");
+        if version == Version::V15 {
+            test.bundle(BundleControlType::OpenRequest);
+            test.add(insert(4000));
+            let replies = test.bundle(BundleControlType::CommitRequest);
+            assert_eq!(errors(&replies), [OfError::GmfcOutOfBuckets, OfError::BfcMsgFailed]);
+        }
+        let listed = test.ask(Body::GroupDescRequest(9));
+        assert!(matches!(&listed[..], [Body::GroupDescReply(g)] if g[0].buckets.len() == 4000));
+    }
+}
+
 #[test]
 fn a_bundle_takes_what_fits_it() {
     let mut test = TestBridge::new("unfit", Version::V14);

@@ -13,7 +13,7 @@ use crate::packet_io::PacketInFormat;
 use crate::version::Version;
 
 /// Maximum length of a message in bytes.
-const MESSAGE_MAX: usize = 0xffff;
+pub(super) const MESSAGE_MAX: usize = 0xffff;
 
 /// Encodes a message. Fails if the version has no such message, or if the message is too long.
 pub fn encode(m: &Message, dialect: Dialect) -> Result<Vec<Vec<u8>>, OfError> {

@@ -2,6 +2,7 @@
 
 use super::action::{Context, actions, put_actions};
 use super::buf::{Put, Reader};
+use super::encode::MESSAGE_MAX;
 use super::{nxm, property};
 use crate::error::OfError;
 use crate::flow_mod::{Duration, GROUP_ANY};
@@ -19,6 +20,12 @@ const EXPERIMENTER: u16 = 0xffff;
 const NTR_VENDOR: u32 = 0x0000_154d;
 /// The vendor number that Open vSwitch 2.4 sent instead of `NTR_VENDOR`.
 const NTR_OLD: u32 = 0x0000_1540;
+/// Length of the headers of a multipart message in bytes, since OpenFlow 1.1.
+const MULTIPART_HEADER: usize = 16;
+/// Length of the statistics of a group without buckets in bytes, since OpenFlow 1.3.
+const STATS_LEN: usize = 40;
+/// Length of the statistics of a bucket in bytes.
+const BUCKET_STATS_LEN: usize = 16;
 /// Netronome's number of the property of the selection method.
 const SELECTION_METHOD: u32 = 1;
 
@@ -242,18 +249,45 @@ pub(super) fn decode_desc(r: &mut Reader, cx: Context) -> Result<GroupDesc, OfEr
 }
 
 pub(super) fn encode_desc(out: &mut Vec<u8>, g: &GroupDesc, version: Version) {
+    put_desc(out, g.group, g.kind, &g.buckets, &g.selection, version);
+}
+
+fn put_desc(
+    out: &mut Vec<u8>,
+    group: u32,
+    kind: GroupType,
+    buckets: &[Bucket],
+    selection: &Selection,
+    version: Version,
+) {
     let start = out.len();
-    out.u16(0).u8(g.kind as u8).zeros(1).u32(g.group);
+    out.u16(0).u8(kind as u8).zeros(1).u32(group);
     let mut list = Vec::new();
-    g.buckets.iter().for_each(|b| put_bucket(&mut list, b, g.kind, version));
+    buckets.iter().for_each(|b| put_bucket(&mut list, b, kind, version));
     if has_layout_15(version) {
         out.u16(list.len() as u16).zeros(6).bytes(&list);
-        put_selection(out, &g.selection);
+        put_selection(out, selection);
     } else {
         out.bytes(&list);
     }
     let len = out.len() - start;
     out.set16(start, len as u16);
+}
+
+/// Whether the description and the statistics of a group fit into one message each, in OpenFlow 1.3 to 1.5, which current tools use.
+///
+/// A reply cannot continue a group in the next message, so a longer group would make every list of groups fail. The longest group has
+/// 4,092 buckets without actions; buckets with a few actions take 60 to 120 bytes, so that 500 to 1,000 of them fit. Some actions are
+/// longer in OpenFlow 1.0 to 1.2. These versions are not checked, because that would refuse groups that later versions can list.
+pub fn group_fits(kind: GroupType, buckets: &[Bucket], selection: &Selection) -> bool {
+    let fits = |record: usize| MULTIPART_HEADER + record <= MESSAGE_MAX;
+    // Before the buckets are encoded, because this bounds the time that it takes.
+    fits(STATS_LEN + buckets.len() * BUCKET_STATS_LEN)
+        && [Version::V13, Version::V14, Version::V15].into_iter().all(|version| {
+            let mut out = Vec::new();
+            put_desc(&mut out, 0, kind, buckets, selection, version);
+            fits(out.len())
+        })
 }
 
 /// Returns whether statistics of a group contain the time since it was added.

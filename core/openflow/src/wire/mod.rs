@@ -38,3 +38,4 @@ pub use decode::decode;
 pub use dialect::Dialect;
 pub use encode::encode;
 pub use frame::{HEADER, next_frame, peek_xid, set_len_and_xid, take_frame};
+pub use group::group_fits;
