@@ -1,12 +1,16 @@
 //! Large zeroed memory of which only a part will be used.
 //!
-//! The system's allocator maps large blocks freshly, and their pages cost memory only when they are written. The process's allocator may
-//! use memory again that was freed before, and then clears all of it: 68 MB, and 50 ms, for the counters of a worker.
+//! Its pages are mapped directly, so they cost memory only when they are written. Allocators may use memory again that was freed before, or may
+//! be told to write to all memory (`MALLOC_PERTURB_`), and then they clear all of it: 68 MB, and 50 ms, for the counters of a worker.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::alloc::Layout;
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use zerocopy::FromZeros;
+
+/// Pages are aligned to at least this.
+const PAGE: usize = 4096;
 
 /// A slice of values whose memory is zero at the beginning.
 #[derive(Debug)]
@@ -18,15 +22,22 @@ pub(crate) struct Untouched<T> {
 impl<T: FromZeros> Untouched<T> {
     /// A slice of `len` values. Without enough memory, an empty slice.
     pub(crate) fn new(len: usize) -> Untouched<T> {
-        const { assert!(!std::mem::needs_drop::<T>()) };
+        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= PAGE) };
         let empty = Untouched { first: NonNull::dangling(), len: 0 };
         let Ok(layout) = Layout::array::<T>(len) else { return empty };
         if layout.size() == 0 {
             return empty;
         }
-        // SAFETY: the size of the layout is not zero.
-        let memory = unsafe { System.alloc_zeroed(layout) };
-        match NonNull::new(memory.cast::<T>()) {
+        // SAFETY: a new private mapping at an address that the system chooses affects no existing memory.
+        let memory = unsafe {
+            mmap_anonymous(
+                null_mut(),
+                layout.size(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        match memory.ok().and_then(|memory| NonNull::new(memory.cast::<T>())) {
             Some(first) => Untouched { first, len },
             None => empty,
         }
@@ -38,7 +49,7 @@ impl<T> Deref for Untouched<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: if `len` is not 0, `new` allocated memory for `len` values with the alignment of `T`. It is zeroed, and `T: FromZeros`,
+        // SAFETY: if `len` is not 0, `new` mapped memory for `len` values, at the beginning of a page. It is zeroed, and `T: FromZeros`,
         // so the values are valid. No function gives out a mutable reference to them.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
@@ -48,8 +59,9 @@ impl<T> Drop for Untouched<T> {
     fn drop(&mut self) {
         let Ok(layout) = Layout::array::<T>(self.len) else { return };
         if layout.size() > 0 {
-            // SAFETY: `new` allocated this memory with the same allocator and layout. The values need no drop (`new` asserts it).
-            unsafe { System.dealloc(self.first.as_ptr().cast(), layout) };
+            // SAFETY: `new` mapped these bytes, and nothing refers to them any more. The values need no drop (`new` asserts it). It cannot
+            // fail for a complete mapping.
+            let _ = unsafe { munmap(self.first.as_ptr().cast(), layout.size()) };
         }
     }
 }
