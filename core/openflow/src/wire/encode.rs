@@ -1,6 +1,7 @@
 //! Encodes messages: one frame, or several if a multipart reply is too long for one.
 
 use super::buf::Put;
+use super::frame::MESSAGE_MAX;
 use super::multipart::{is_standard, kind};
 use super::{
     Dialect, HEADER, flow_mod, group, meter, monitor, packet_io, port, session, stats, table, vendor,
@@ -11,9 +12,6 @@ use crate::message::{Body, Message};
 use crate::monitor::{FlowMonitorRequest, MonitorCommand};
 use crate::packet_io::PacketInFormat;
 use crate::version::Version;
-
-/// Maximum length of a message in bytes.
-pub(super) const MESSAGE_MAX: usize = 0xffff;
 
 /// Encodes a message. Fails if the version has no such message, or if the message is too long.
 pub fn encode(m: &Message, dialect: Dialect) -> Result<Vec<Vec<u8>>, OfError> {

@@ -5,6 +5,8 @@ use crate::message::Xid;
 
 /// Size of the header that all messages have.
 pub const HEADER: usize = 8;
+/// Maximum length of a message in bytes.
+pub(super) const MESSAGE_MAX: usize = 0xffff;
 
 /// The length of the message at the start of `bytes`; `None` if the header is not complete. `bytes` may contain less than the message.
 /// A length shorter than a header is an error; the stream cannot be decoded further then.

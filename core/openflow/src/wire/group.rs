@@ -2,7 +2,7 @@
 
 use super::action::{Context, actions, put_actions};
 use super::buf::{Put, Reader};
-use super::encode::MESSAGE_MAX;
+use super::frame::MESSAGE_MAX;
 use super::{nxm, property};
 use crate::error::OfError;
 use crate::flow_mod::{Duration, GROUP_ANY};
