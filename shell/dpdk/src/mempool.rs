@@ -383,7 +383,8 @@ mod tests {
         assert!(n > MBUFS_MAX);
         assert_eq!(
             MempoolError::too_many(&most, n).to_string(),
-            "Failed to create memory pool for netdev p0, with MTU 1500 on socket 0: receive queues (65535 of 32768) and \
+            "Failed to create memory pool for netdev p0, with MTU 1500 on socket 0: receive queues (65535 with 32768 \
+             descriptors each) and \
              transmit queues (65535 with 32768 descriptors each) need 4294922240 packet buffers; a pool has at most 9999999"
         );
     }
