@@ -32,11 +32,13 @@ def test_a_bridge_with_passive_controllers_keeps_its_flows():
 
 
 def test_a_bridge_without_its_controller_forwards_with_empty_tables():
+    """The bridge waits three probe intervals. Then all flows and groups are removed, and NORMAL forwards."""
     s = switch()
-    s.vsctl("set-controller", "br0", "unix:%s/nobody" % s.dir, "--", "set", "controller", "br0", "inactivity_probe=7000", "max_backoff=1000")
+    s.vsctl("set-controller", "br0", "unix:%s/no-listener" % s.dir)
+    s.vsctl("set", "controller", "br0", "inactivity_probe=7000", "max_backoff=1000")
     s.ofctl("add-flow", "br0", "actions=drop")
     s.ofctl("-O", "OpenFlow13", "add-group", "br0", "group_id=1,type=all")
-    # Three times the probe interval.
+    # 18 s are less than three probe intervals of 7 s, 24 s are more.
     s.appctl("time/warp", "18000", "1000")
     assert traced(s) == "Datapath actions: drop", traced(s)
     s.appctl("time/warp", "6000", "1000")

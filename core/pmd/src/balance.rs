@@ -8,7 +8,7 @@
 use crate::assign::{Algorithm, Rxq, assign};
 use crate::cores::Core;
 use crate::load::{INTERVALS, variance};
-use crate::predictive::{DEFAULT_LOAD_LIMIT, Policy};
+use crate::predictive::{DEFAULT_LOAD_THRESHOLD, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, Millis, NumaId};
 
@@ -41,7 +41,7 @@ impl Default for Settings {
             improvement: 25,
             minutes: 1,
             policy: None,
-            load_threshold: DEFAULT_LOAD_LIMIT,
+            load_threshold: DEFAULT_LOAD_THRESHOLD,
         }
     }
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, PortNo, QueueId};
 
 /// Default load limit of a core, in percent.
-pub const DEFAULT_LOAD_LIMIT: u8 = 99;
+pub const DEFAULT_LOAD_THRESHOLD: u8 = 99;
 /// Regret that a core gains in a second, for a load of 1.0 (a full core) above the load limit.
 const OVERLOAD_REGRET: f64 = 15.0;
 /// Regret that a core gains in a second, for a load of 1.0 above `EVEN_FACTOR` times the even load.
@@ -138,7 +138,8 @@ mod tests {
     /// Number of seconds until the first move.
     fn seconds_until_move(loads: &[f64]) -> Option<usize> {
         let mut balancer = PredictiveBalancer::default();
-        (1..100).find(|_| !balancer.plan_moves(&cores(), &queues(loads), DEFAULT_LOAD_LIMIT).moves.is_empty())
+        (1..100)
+            .find(|_| !balancer.plan_moves(&cores(), &queues(loads), DEFAULT_LOAD_THRESHOLD).moves.is_empty())
     }
 
     #[test]
@@ -159,7 +160,10 @@ mod tests {
             let swing = if second % 60 == 0 { 0.3 } else { 0.16 };
             let mut queues = queues(&[0.14, swing, 0.3]);
             queues[2].owner = CoreId(1);
-            assert!(balancer.plan_moves(&cores(), &queues, DEFAULT_LOAD_LIMIT).moves.is_empty(), "{second}");
+            assert!(
+                balancer.plan_moves(&cores(), &queues, DEFAULT_LOAD_THRESHOLD).moves.is_empty(),
+                "{second}"
+            );
         }
     }
 

@@ -1,7 +1,6 @@
 //! Commands of the main loop to the sockets, and events that the sockets report to the main loop.
 
 use crate::batch::Batch;
-
 use crate::packet_limit::PacketKind;
 use crate::waiting_bytes::WaitingBytes;
 use openflow::{Body, Dialect, Message, Version};

@@ -101,12 +101,17 @@ impl Sockets {
         let is_wanted = |target: &str| wanted.iter().any(|c| c.target == target);
         let gone: Vec<String> = self.controller_targets().into_iter().filter(|t| !is_wanted(t)).collect();
         for target in gone {
-            let kind = kind_of_controller(&target);
-            runtime::info!(LOG, "{}: removed {kind} controller \"{target}\"", self.bridge);
+            self.log_controller("removed", &target);
             self.passive.retain(|p| p.target != target);
             self.conns.retain(|_, c| c.settings.target != target);
         }
         self.unusable.retain(|t, _| is_wanted(t));
+    }
+
+    /// Open vSwitch calls a controller to which the switch connects "primary", and a passive target "service".
+    fn log_controller(&self, what: &str, target: &str) {
+        let kind = if is_passive(target) { "service" } else { "primary" };
+        runtime::info!(LOG, "{}: {what} {kind} controller \"{target}\"", self.bridge);
     }
 
     /// Targets of all controllers that have a passive socket or an active connection, connected or not.
@@ -135,10 +140,10 @@ impl Sockets {
         if target.is_passive() {
             let purpose = Purpose::Controller(controller.clone());
             if self.listen(purpose, name, config.versions, config, errors) {
-                runtime::info!(LOG, "{}: added service controller \"{name}\"", self.bridge);
+                self.log_controller("added", name);
             }
         } else if !self.conns.values().any(|c| c.is_active() && c.settings.target == name) {
-            runtime::info!(LOG, "{}: added primary controller \"{name}\"", self.bridge);
+            self.log_controller("added", name);
             let conn = Conn::active(
                 &self.bridge,
                 controller.clone(),
@@ -398,9 +403,4 @@ impl Sockets {
         };
         self.conns.values_mut().filter(|c| c.is_active()).max_by_key(|c| rank(c))
     }
-}
-
-/// The word of Open vSwitch for a controller to which the switch connects, or for one that connects to the switch.
-fn kind_of_controller(target: &str) -> &'static str {
-    if is_passive(target) { "service" } else { "primary" }
 }

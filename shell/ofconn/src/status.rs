@@ -37,7 +37,7 @@ impl ControllerStatus {
 impl Connections {
     /// The controllers that the switch connects to, with their state. Controllers that connect to the switch have no state in the database.
     pub fn status(&mut self, now: Millis) -> Vec<ControllerStatus> {
-        if self.controllers.iter().all(|target| is_passive(target)) {
+        if !self.has_controllers() {
             return Vec::new();
         }
         let known = self.socket_access.call(move |sockets| sockets.status(now)).unwrap_or_default();

@@ -17,3 +17,9 @@ pub fn announce(bridge: &mut Bridge, changes: &TableChanges, own: Option<(ConnId
         bridge.conns.send_flow_removed(&removed);
     }
 }
+
+/// Removes all flows except the switch's own, all groups and all meters, and announces that.
+pub fn flush(bridge: &mut Bridge, now: Millis) {
+    let changes = bridge.ofproto.flush(now);
+    announce(bridge, &changes, None, now);
+}

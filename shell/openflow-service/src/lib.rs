@@ -64,7 +64,7 @@ mod table;
 mod tlv;
 mod unfinished;
 
-pub use announce::announce;
+pub use announce::{announce, flush};
 pub use bridge::{AllPortsState, Bridge, Failed, Names};
 pub use bridge_mirror::BridgeMirror;
 pub use controller_state::ControllerState;

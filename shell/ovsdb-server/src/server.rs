@@ -321,17 +321,19 @@ impl Server {
     /// for long. Otherwise it is the client whose message has been incomplete for longest.
     fn limit_input(&mut self, max: usize) {
         loop {
-            let mut open: Vec<&mut Conn> = self.conns.values_mut().filter(|c| !c.closed).collect();
-            let received: usize = open.iter().map(|c| c.input_len()).sum();
-            let blocked: usize = open.iter().map(|c| c.blocked_memory).sum();
+            let open = self.conns.values().filter(|c| !c.closed);
+            let (received, blocked) = open.fold((0, 0), |(received, blocked), c| {
+                (received + c.input_len(), blocked + c.blocked_memory)
+            });
             if received + blocked <= max {
                 return;
             }
+            let open = self.conns.values_mut().filter(|c| !c.closed);
             let (found, reason) = if blocked > received {
-                (open.into_iter().max_by_key(|c| c.blocked_memory), "blocked transactions are large")
+                (open.max_by_key(|c| c.blocked_memory), "blocked transactions are large")
             } else {
-                open.retain(|c| c.incomplete_since.is_some());
-                (open.into_iter().min_by_key(|c| c.incomplete_since), "message unfinished for long")
+                let incomplete = open.filter(|c| c.incomplete_since.is_some());
+                (incomplete.min_by_key(|c| c.incomplete_since), "message unfinished for long")
             };
             let Some(conn) = found else { return };
             runtime::warn_rl!(LOG, LIMIT, "{}: {reason} and memory short, disconnecting", conn.stream.name());

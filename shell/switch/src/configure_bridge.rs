@@ -195,8 +195,7 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     if bridge.configured && had == has && !changed_mode {
         return;
     }
-    let changes = bridge.ofproto.flush(now);
-    openflow_service::announce(bridge, &changes, None, now);
+    openflow_service::flush(bridge, now);
     if !has && bridge.config.fail_mode == FailMode::Standalone {
         let fm = FlowMod {
             table: 0,

@@ -46,8 +46,7 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
             bridge.name,
             now.since(since).0 / 1000
         );
-        let changes = bridge.ofproto.flush(now);
-        openflow_service::announce(bridge, &changes, None, now);
+        openflow_service::flush(bridge, now);
     } else {
         runtime::warn!(LOG, "{}: No longer in fail-open mode", bridge.name);
     }

@@ -10,7 +10,7 @@ use netdev::device::Netdev;
 use openflow_service::Backing;
 use pmd::balance::Settings;
 use pmd::metrics::Watch;
-use pmd::predictive::DEFAULT_LOAD_LIMIT;
+use pmd::predictive::DEFAULT_LOAD_THRESHOLD;
 use pmd::{Algorithm, LatencyTarget, Policy, SleepMax};
 use poll_threads::PmdSettings;
 use runtime::Module;
@@ -58,7 +58,7 @@ fn read_balance(config: &BTreeMap<String, String>) -> Settings {
     Settings {
         on: PMD_AUTO_LB.flag_of(config),
         load,
-        load_threshold: if given { load } else { DEFAULT_LOAD_LIMIT },
+        load_threshold: if given { load } else { DEFAULT_LOAD_THRESHOLD },
         policy: PMD_AUTO_LB_POLICY.get(config).map(|word| Policy::parse(word).unwrap_or(Policy::Predictive)),
         improvement: PMD_AUTO_LB_IMPROVEMENT_THRESHOLD.number(config) as u8,
         // 0 means the default, 1 minute.

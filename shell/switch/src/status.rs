@@ -111,7 +111,7 @@ impl Switch {
             wanted.extend(touched.without_port.iter().filter_map(|name| failed_row(bridge, name)));
         }
         self.bond_rows(&mut wanted);
-        self.statistics_rows(now, &mut wanted);
+        self.statistics_rows(begins_statistics, now, &mut wanted);
         wanted
     }
 
@@ -211,8 +211,9 @@ impl Switch {
     }
 
     /// Counters: every `stats-update-interval` those of mirrors and the first ports, else those of the next ports.
-    fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<RowValues>) {
-        if self.begins_statistics(now) {
+    /// `begins`: the interval has passed.
+    fn statistics_rows(&mut self, begins: bool, now: Millis, wanted: &mut Vec<RowValues>) {
+        if begins {
             self.last.statistics = now;
             self.status.statistics = Some(PortPosition::default());
             self.datapaths.with_bridges().for_each(|backer| backer.datapath.maintain(now));

@@ -9,7 +9,7 @@ use pmd::balance::{Balancer, DryRunCore, Overload, Settings, dry_run};
 use pmd::forecast::{Forecast, QueueCounters};
 use pmd::load::INTERVAL;
 use pmd::plan_moves::{PollingCore, Queue};
-use pmd::predictive::{DEFAULT_LOAD_LIMIT, PredictiveBalancer};
+use pmd::predictive::{DEFAULT_LOAD_THRESHOLD, PredictiveBalancer};
 use pmd::{Algorithm, Core, History, Rxq};
 use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId};
 
@@ -200,7 +200,7 @@ impl Switch {
             let (load, deviation) = (queue.forecast.next(), queue.forecast.deviation());
             queues.push(Queue { owner: CoreId(*owner as u32), pinned: false, load, deviation });
         }
-        for step in self.predictive_balancer.plan_moves(&polling, &queues, DEFAULT_LOAD_LIMIT).moves {
+        for step in self.predictive_balancer.plan_moves(&polling, &queues, DEFAULT_LOAD_THRESHOLD).moves {
             self.owners[step.queue] = step.to.0 as usize;
         }
     }
