@@ -88,6 +88,11 @@ impl Mutation {
         self.column
     }
 
+    /// Estimated memory of the argument as JSON, in bytes.
+    pub(crate) fn argument_memory(&self) -> usize {
+        self.argument.json_heap_memory()
+    }
+
     /// Applies the mutation to `row`.
     pub fn apply(&self, table: &TableSchema, row: &mut Row) -> Result<(), Error> {
         let ty = &table.columns[self.column].ty;

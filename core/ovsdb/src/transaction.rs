@@ -41,6 +41,12 @@ pub struct Context<'a> {
     pub max_selected: usize,
     /// Estimated memory of the rows that the transaction has selected, in bytes; counted by [`execute`].
     pub selected: Cell<usize>,
+    /// The transaction fails if the values that `update` and `mutate` write to more than one row take more than this, in
+    /// bytes, if each row but the first has a copy. The rows share such a value, but the record of the transaction and the
+    /// updates of monitors contain it for each row.
+    pub max_copied: usize,
+    /// Estimated memory of these copies, in bytes; counted by [`execute`].
+    pub copied: Cell<usize>,
 }
 
 impl Default for Context<'_> {
@@ -55,11 +61,27 @@ impl Default for Context<'_> {
             is_abandoned: &|| false,
             max_selected: usize::MAX,
             selected: Cell::new(0),
+            max_copied: usize::MAX,
+            copied: Cell::new(0),
         }
     }
 }
 
 impl Context<'_> {
+    /// Counts a value of this memory that is written to `rows` rows; an error if it exceeds the limit.
+    fn count_copies(&self, value_memory: usize, rows: usize) -> Result<(), Error> {
+        let copies = value_memory.saturating_mul(rows.saturating_sub(1));
+        self.copied.set(self.copied.get().saturating_add(copies));
+        match self.copied.get() > self.max_copied {
+            true => {
+                let text =
+                    format!("values written to several rows exceed {} bytes of memory", self.max_copied);
+                Err(Error::new("resources exhausted", text))
+            }
+            false => Ok(()),
+        }
+    }
+
     fn check_abandoned(&self) -> Result<(), Error> {
         match (self.is_abandoned)() {
             true => Err(Error::new("canceled", "the client has gone")),
@@ -442,6 +464,8 @@ impl<'a> Execution<'a> {
         if !rows.iter().all(|row| rule.may_modify(schema, row, columns.iter().copied())) {
             return Err(refusal(self.context.client, "modification of", schema).into());
         }
+        let value_memory = columns.iter().map(|&c| values.field(c).json_heap_memory()).sum();
+        self.context.count_copies(value_memory, rows.len())?;
         let uuids = into_uuids(rows);
         for uuid in &uuids {
             self.draft.change((table, *uuid), |row| {
@@ -466,8 +490,9 @@ impl<'a> Execution<'a> {
         if !rows.iter().all(|row| rule.may_modify(schema, row, mutations.iter().map(Mutation::column))) {
             return Err(refusal(self.context.client, "mutate operation on", schema).into());
         }
-        let uuids = into_uuids(rows);
         let context = self.context;
+        context.count_copies(mutations.iter().map(Mutation::argument_memory).sum(), rows.len())?;
+        let uuids = into_uuids(rows);
         for uuid in uuids.iter().filter(|_| !mutations.is_empty()) {
             self.draft.change((table, *uuid), |row| {
                 mutations.iter().try_for_each(|mutation| {

@@ -51,6 +51,8 @@ pub struct ServedDatabase {
     pending: Vec<ExecutedTransaction>,
     /// Estimated memory of the rows that the transactions of the batch have selected, in bytes.
     pub selected: usize,
+    /// Estimated memory of the copies of values that they have written to more than one row, in bytes.
+    pub copied: usize,
     compaction: CompactionState,
     /// Increases with every stored change. After a change, blocked transactions are retried.
     pub generation: u64,
@@ -67,6 +69,7 @@ impl ServedDatabase {
             durable: false,
             pending: Vec::new(),
             selected: 0,
+            copied: 0,
             compaction: CompactionState::NotRequested,
             generation: 0,
         }
@@ -195,7 +198,7 @@ impl ServedDatabase {
         let records = std::mem::take(&mut self.records);
         let before = self.before_batch.take();
         let durable = std::mem::take(&mut self.durable);
-        self.selected = 0;
+        (self.selected, self.copied) = (0, 0);
         let stored = match &mut self.file {
             Some(file) if !records.is_empty() => {
                 file.append(&records, durable, before.as_ref().unwrap_or(&self.db))

@@ -20,6 +20,10 @@ use transport::Loss;
 /// tests, so that they reach it.
 const MAX_SELECTED: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
+/// Maximum memory of the copies of values that a transaction writes to more than one row, in bytes
+/// ([`Context::max_copied`]). A batch that exceeds it is stored at once.
+const MAX_COPIED: usize = 256 << 20;
+
 /// A transaction whose client has disconnected is cancelled after this time. So a client may send a request and
 /// disconnect, but cannot keep the databases busy.
 const HUNG_UP_LIMIT: Duration = Duration::from_millis(100);
@@ -147,6 +151,8 @@ impl Core {
             is_abandoned: &is_abandoned,
             max_selected: MAX_SELECTED,
             selected: Cell::new(0),
+            max_copied: MAX_COPIED,
+            copied: Cell::new(0),
         };
         match transaction::execute(&served.db, &params, &context, &mut crate::identity::random_uuid) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
@@ -165,7 +171,8 @@ impl Core {
             }
         }
         served.selected += context.selected.get();
-        if served.selected > MAX_SELECTED {
+        served.copied += context.copied.get();
+        if served.selected > MAX_SELECTED || served.copied > MAX_COPIED {
             self.store_and_reply();
         }
     }

@@ -327,17 +327,40 @@ fn with_children() -> TestDatabase {
     database
 }
 
-/// Executes operations with a limit of selected memory. Returns the results and the selected memory.
-fn run_limited(database: &mut TestDatabase, max_selected: usize, operations: &[Json]) -> (Vec<Json>, usize) {
+/// Executes operations in a context. Returns the results.
+fn run_in(database: &mut TestDatabase, context: &Context, operations: &[Json]) -> Vec<Json> {
     let params = [&[json!("d")], operations].concat();
-    let context = Context { max_selected, ..Context::default() };
-    let results = match execute(&database.db, &Parameters::Tree(params.into()), &context, &mut database.fresh)
-    {
+    match execute(&database.db, &Parameters::Tree(params.into()), context, &mut database.fresh) {
         Outcome::Ready(prepared) => prepared.results,
         Outcome::Failed(results) => results,
         Outcome::Blocked { .. } => panic!("blocked"),
+    }
+}
+
+/// Executes operations with a limit of selected memory. Returns the results and the selected memory.
+fn run_limited(database: &mut TestDatabase, max_selected: usize, operations: &[Json]) -> (Vec<Json>, usize) {
+    let context = Context { max_selected, ..Context::default() };
+    (run_in(database, &context, operations), context.selected.get())
+}
+
+#[test]
+fn a_long_value_in_many_rows_exceeds_the_limit() {
+    let mut database = with_children();
+    let text = "x".repeat(1000);
+    let update = |at: Json| json!({"op": "update", "table": "child", "where": at, "row": {"name": text}});
+    let run = |database: &mut TestDatabase, max_copied, operations: &[Json]| {
+        let context = Context { max_copied, ..Context::default() };
+        run_in(database, &context, operations)
     };
-    (results, context.selected.get())
+    // 199 of the 200 rows have a copy.
+    assert_eq!(run(&mut database, 199 * 1100, &[update(json!([]))])[0]["count"], 200);
+    let twice = run(&mut database, 199 * 1100, &[update(json!([])), update(json!([]))]);
+    assert_eq!((&twice[0]["count"], &twice[1]["error"]), (&json!(200), &json!("resources exhausted")));
+    let mutation = json!(["child", "insert", ["uuid", Uuid::from_u128(1).to_string()]]);
+    let mutate = json!({"op": "mutate", "table": "child", "where": [], "mutations": [mutation]});
+    assert_eq!(run(&mut database, 10_000, &[mutate])[0]["error"], "resources exhausted");
+    // One row has no copy.
+    assert_eq!(run(&mut database, 0, &[update(json!([["name", "==", "c"]]))])[0]["count"], 1);
 }
 
 #[test]
