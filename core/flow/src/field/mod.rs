@@ -8,6 +8,7 @@
 //! **Invariant**: fields are defined only in the table; no other code has a list of all fields.
 
 mod bits;
+mod header_map;
 mod info;
 mod location;
 mod prereq;
@@ -21,6 +22,7 @@ pub use table::{FieldId, FieldInfo};
 
 use crate::flow::{Flow, VLAN_CFI};
 use crate::tlv::{FIELD_BYTES_MAX, FIELDS, TlvValue};
+use header_map::HeaderMap;
 use location::FieldLocation;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -31,7 +33,7 @@ pub(crate) const VLAN_NONE: u128 = 0xffff;
 
 impl FieldId {
     /// All fields, in the order of the table.
-    pub fn all() -> impl Iterator<Item = FieldId> {
+    pub fn all() -> impl ExactSizeIterator<Item = FieldId> {
         table::FIELDS.iter().map(|f| f.id)
     }
 
@@ -81,13 +83,8 @@ impl FieldId {
     /// The field that an NXM or OXM header denotes. The has-mask bit and the length, which is doubled if there is a mask, are
     /// ignored.
     pub fn from_nxm_header(header: u64) -> Option<FieldId> {
-        static NUMBERED: LazyLock<HashMap<u64, FieldId>> = LazyLock::new(|| {
-            let of = |f: &'static FieldInfo| f.headers.iter().map(|h| (h.bits & TYPE, f.id));
-            // If several fields share a header, the first field in the table is used: `rev` inserts it last.
-            table::FIELDS.iter().flat_map(of).rev().collect()
-        });
-        const TYPE: u64 = !0x1ff;
-        NUMBERED.get(&(header & TYPE)).copied()
+        static HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| HeaderMap::of(&table::FIELDS));
+        HEADERS.get(header)
     }
 
     /// The field with this header name, as in `NXM_OF_IN_PORT`.

@@ -145,13 +145,16 @@ fn bitmap(mut p: Reader) -> Result<u32, OfError> {
 /// are ignored.
 fn fields(mut p: Reader) -> Result<Vec<(FieldId, bool)>, OfError> {
     let mut list: Vec<(FieldId, bool)> = Vec::new();
+    // The place of each field in `list`. A reply describes up to 254 tables with seven lists of 150 fields each.
+    let mut places = vec![None; FieldId::all().len()];
     while p.len() >= 4 {
         let bits = p.u32()?;
         let vendor = if bits >> 16 == 0xffff { p.u32()? } else { 0 };
         let header = u64::from(vendor) << 32 | u64::from(bits);
         let Some(field) = FieldId::from_nxm_header(header) else { continue };
         let masked = bits & 0x100 != 0;
-        match list.iter_mut().find(|(known, _)| *known == field) {
+        let place: usize = *places[field.index()].get_or_insert(list.len());
+        match list.get_mut(place) {
             Some((_, mask)) => *mask |= masked,
             None => list.push((field, masked)),
         }
