@@ -4,11 +4,12 @@
 //! and the length (8 bits); see OpenFlow 1.5, section 7.2.3.2. Each field of each flow of a message is looked up here, so the classes
 //! without experimenter have arrays.
 
+use super::table::{NXM0, NXM1, OXM};
 use super::{FieldId, FieldInfo};
 use std::collections::HashMap;
 
-/// The classes of NXM, `NXM_OF` and `NXM_NX`, and the class of OXM.
-const CLASSES: [u64; 3] = [0, 1, 0x8000];
+/// The classes that have an array; none of them has an experimenter.
+const CLASSES: [u64; 3] = [NXM0.1 as u64, NXM1.1 as u64, OXM.1 as u64];
 /// Number of fields that a class can have.
 const NUMBERS: usize = 128;
 
@@ -22,8 +23,7 @@ pub(super) struct HeaderMap {
 impl HeaderMap {
     pub(super) fn of(fields: &'static [FieldInfo]) -> HeaderMap {
         let mut map = HeaderMap { of_classes: [None; CLASSES.len() * NUMBERS], others: HashMap::new() };
-        // If several fields share a header, the first field in the table is used: it is inserted last.
-        for field in fields.iter().rev() {
+        for field in fields {
             for header in field.headers {
                 match index(header.bits) {
                     Some(index) => map.of_classes[index] = Some(field.id),
@@ -59,12 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_header_is_that_of_the_first_field_that_has_it() {
-        for header in FieldId::all().flat_map(|f| f.info().headers) {
-            let first =
-                FieldId::all().find(|f| f.info().headers.iter().any(|h| kind(h.bits) == kind(header.bits)));
-            assert_eq!(FieldId::from_nxm_header(header.bits), first, "{}", header.name);
-            assert_eq!(FieldId::from_nxm_header(header.bits | 0x1ff), first, "{}", header.name);
+    fn the_mask_bit_and_the_length_are_ignored() {
+        for (id, header) in FieldId::all().flat_map(|f| f.info().headers.iter().map(move |h| (f, h))) {
+            assert_eq!(FieldId::from_nxm_header(header.bits | 0x1ff), Some(id), "{}", header.name);
         }
     }
 

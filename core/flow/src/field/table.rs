@@ -38,11 +38,11 @@ pub struct FieldInfo {
 
 /// Vendor and class of a header.
 type Class = (u32, u16);
-const NXM0: Class = (0, 0x0000);
-const NXM1: Class = (0, 0x0001);
+pub(super) const NXM0: Class = (0, 0x0000);
+pub(super) const NXM1: Class = (0, 0x0001);
 /// Ericsson's class of OXM.
 const ERIC: Class = (0, 0x1000);
-const OXM: Class = (0, 0x8000);
+pub(super) const OXM: Class = (0, 0x8000);
 const PKT: Class = (0, 0x8001);
 const NXOXM_ET: Class = (0x0000_2320, 0xffff);
 const NXOXM_NSH: Class = (0x005a_d650, 0xffff);
