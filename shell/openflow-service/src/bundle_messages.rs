@@ -1,8 +1,8 @@
 //! The messages of a bundle while it waits for its commit.
 //!
 //! A bundle may have millions of messages. They are stored in consecutive pieces, which grow up to a limit and are freed one by one as the
-//! commit progresses. The allocator gets large pieces directly from the kernel, and so returns them to the kernel at once, whichever
-//! thread frees them.
+//! commit progresses. The allocator does not mix large pieces with small objects, so the memory of a freed piece can be returned to the
+//! kernel as a whole, whichever thread frees it.
 
 use ofproto::FlowRequest;
 use openflow::group::GroupMod;

@@ -23,8 +23,8 @@ pub fn note_freed(n: usize) {
     }
 }
 
-/// Returns freed memory to the system if a large object was freed. Memory that another thread has freed can only
-/// be collected by the thread that allocated it. The main loop allocated most of the memory, so the main loop calls this function.
+/// Returns freed memory to the system if a large object was freed. Called by the main loop, which allocated most of the memory: pages that
+/// it still owns can be collected only by the main loop itself.
 pub fn tidy() {
     if FREED.swap(false, Acquire) {
         netdev::collect_freed_memory();

@@ -9,8 +9,8 @@ pub fn advise_huge(address: usize, bytes: usize) {
     unsafe { libc::madvise(address as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
 }
 
-/// Collects memory of the calling thread's heap that other threads freed. Otherwise the allocator does that only when
-/// the thread allocates. Takes 1 ms for 100 MB.
+/// Collects blocks in pages of the calling thread's heap that other threads freed. Otherwise the allocator does that only when
+/// the thread allocates. Full pages belong to no heap: the thread that frees their last block frees them.
 pub fn collect_freed_memory() {
     // SAFETY: any thread may call this function of the allocator for its own heap.
     unsafe { libmimalloc_sys::mi_collect(false) };
