@@ -1,6 +1,5 @@
 //! Configuration of tables by the database (`Flow_Table`) and by OpenFlow (`OFPT_TABLE_MOD`).
 
-use crate::evict;
 use crate::ofproto::Ofproto;
 use crate::table::{TableConfig, TableSettings, VacancyEvent};
 use crate::table_changes::TableChanges;
@@ -30,8 +29,12 @@ impl Ofproto {
             return TableChanges::default();
         }
         config.max_flows = settings.max_flows;
-        config.evict_by_database = settings.evict;
-        config.eviction_fields.clone_from(&settings.eviction_fields);
+        if (config.evict_by_database, &config.eviction_fields) != (settings.evict, &settings.eviction_fields)
+        {
+            config.evict_by_database = settings.evict;
+            config.eviction_fields.clone_from(&settings.eviction_fields);
+            t.eviction_changed();
+        }
         t.classifier.set_prefix_fields(settings.prefixes.as_deref().unwrap_or(&PrefixField::DEFAULT));
         self.generation += 1;
         self.evict_overfull(table, now)
@@ -39,11 +42,10 @@ impl Ofproto {
 
     fn evict_overfull(&mut self, table: u8, now: Millis) -> TableChanges {
         self.change(now, |c| {
-            let t = &c.state.tables[table];
-            let excess = t.config.max_flows.map_or(0, |max| t.classifier.len().saturating_sub(max as usize));
-            if excess > 0 {
-                let victims = evict::choose_victims(t, excess);
-                victims.into_iter().for_each(|victim| c.remove(victim, RemovedReason::Eviction));
+            while c.state.tables[table].is_overfull()
+                && let Some(victim) = c.state.table_mut(table).victim()
+            {
+                c.remove(victim, RemovedReason::Eviction);
             }
             Ok(())
         })
@@ -63,7 +65,8 @@ impl Ofproto {
                 continue;
             }
             let next = if old.vacancy() < up { VacancyEvent::Up } else { VacancyEvent::Down };
-            let config = Arc::make_mut(&mut self.state.table_mut(table).config);
+            let t = self.state.table_mut(table);
+            let config = Arc::make_mut(&mut t.config);
             if tm.miss != TableMiss::Default {
                 config.miss = tm.miss;
             }
@@ -71,6 +74,9 @@ impl Ofproto {
             if let Some(on) = tm.vacancy_events {
                 config.vacancy_thresholds = (down, up);
                 config.vacancy = on.then(|| config.vacancy.unwrap_or(next));
+            }
+            if !config.evicts() {
+                t.eviction_changed();
             }
         }
         self.generation += 1;

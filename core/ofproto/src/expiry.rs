@@ -47,6 +47,7 @@ impl Ofproto {
         let there = self.state.tables[rule.table].classifier().find_exact(&rule.matching, rule.priority);
         if there.is_some_and(|r| r.id() == rule.id()) {
             self.state.watch_timeouts(rule);
+            self.state.table_mut(rule.table).timeouts_changed(rule);
             self.generation += 1;
         }
     }

@@ -4,7 +4,6 @@
 //! Sources: OpenFlow 1.0.2 §4.6, OpenFlow 1.3.5 §6.4; where these do not specify something, the behaviour is that of Open vSwitch.
 
 use crate::criteria::Criteria;
-use crate::evict;
 use crate::request::FlowRequest;
 use crate::rule::{Rule, RuleStats, conjunctions};
 use crate::rule_numbers::RuleNumbers;
@@ -96,7 +95,7 @@ impl StateEditor<'_> {
                 return Err(OfError::FmfcOverlap);
             }
             if t.is_full() {
-                let victim = evict::choose_victim(t).ok_or(OfError::FmfcTableFull)?;
+                let victim = self.state.table_mut(table).victim().ok_or(OfError::FmfcTableFull)?;
                 self.remove(victim, RemovedReason::Eviction);
             }
         }

@@ -1,5 +1,6 @@
 //! One OpenFlow table: its rules, configuration and counters.
 
+use crate::evict::Evictable;
 use crate::rule::Rule;
 use classifier::of::{Classifier, PrefixField};
 use flow::{Flow, Subfield};
@@ -79,6 +80,8 @@ pub struct Table {
     pub(crate) hidden: usize,
     pub(crate) config: Arc<TableConfig>,
     pub(crate) counters: Arc<TableCounters>,
+    /// The flows that may be evicted; `None` until the table evicts one.
+    pub(crate) evictable: Option<Evictable>,
 }
 
 impl Table {
@@ -90,8 +93,14 @@ impl Table {
     /// Inserts a rule. Returns the rule with the same match and priority that it replaces, if any.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         let is_hidden = rule.is_hidden();
+        if let Some(evictable) = &mut self.evictable {
+            evictable.insert(&rule);
+        }
         let old = self.classifier.insert(rule);
         self.hidden += usize::from(is_hidden && old.is_none());
+        if let (Some(evictable), Some(old)) = (&mut self.evictable, &old) {
+            evictable.remove(old);
+        }
         old
     }
 
@@ -99,11 +108,35 @@ impl Table {
     pub(crate) fn remove(&mut self, rule: &Rule) {
         self.classifier.remove(&rule.matching, rule.priority);
         self.hidden -= usize::from(rule.is_hidden());
+        if let Some(evictable) = &mut self.evictable {
+            evictable.remove(rule);
+        }
     }
 
     /// Removes all rules.
     pub(crate) fn clear(&mut self) {
-        (self.classifier, self.hidden) = (self.classifier.emptied(), 0);
+        (self.classifier, self.hidden, self.evictable) = (self.classifier.emptied(), 0, None);
+    }
+
+    /// The flow to evict next; `None` if the table does not evict, or no flow may be evicted. The first call sorts all flows.
+    pub(crate) fn victim(&mut self) -> Option<Arc<Rule>> {
+        if !self.config.evicts() {
+            return None;
+        }
+        let sort = || Evictable::new(&self.config.eviction_fields, self.classifier.iter());
+        self.evictable.get_or_insert_with(sort).first()
+    }
+
+    /// To be called after the timeouts of a rule have changed.
+    pub(crate) fn timeouts_changed(&mut self, rule: &Arc<Rule>) {
+        if let Some(evictable) = &mut self.evictable {
+            evictable.update(rule);
+        }
+    }
+
+    /// To be called after a change of the settings of eviction: the next eviction sorts all flows again.
+    pub(crate) fn eviction_changed(&mut self) {
+        self.evictable = None;
     }
 
     /// Number of rules that are not hidden.
@@ -148,6 +181,11 @@ impl Table {
             None | Some(0) => 100,
             Some(max) => (max.saturating_sub(n) * 100 / max) as u8,
         }
+    }
+
+    /// Whether the table has more rules than its limit, which was lowered.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.config.max_flows.is_some_and(|max| self.classifier.len() > max as usize)
     }
 
     pub(crate) fn is_full(&self) -> bool {
