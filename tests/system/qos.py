@@ -64,6 +64,27 @@ def qdisc(port):
     return lab.sh("tc", "qdisc", "show", "dev", port)
 
 
+def test_a_device_that_returns_has_its_qos_and_lldp_again():
+    """A device that appears, or appears again, after its rows were written gets queues and an LLDP session without a change of the database."""
+    lab.need("tc")
+    probe = lab.Network()
+    probe.run("ip", "link", "add", "probe", "type", "veth", "peer", "name", "other")
+    if "unknown" in probe.run("tc", "qdisc", "add", "dev", "probe", "root", "htb", check=False):
+        raise lab.Skip("needs HTB in the kernel")
+    s = lab.Switch().start()
+    s.add_bridge("br0")
+    s.vsctl("--no-wait", "add-port", "br0", "dev1", "--", "set", "Interface", "dev1", "lldp:enable=true", "--", "set", "Port", "dev1", "qos=@qos",
+            "--", "--id=@qos", "create", "QoS", "type=linux-htb", "queues:1=@queue", "--", "--id=@queue", "create", "Queue",
+            "other_config:min-rate=8000000")
+    lab.wait_until(lambda: "dev1" in s.vsctl("--columns=error", "list", "Interface", "dev1"), "the error of the missing device")
+    for _ in range(2):
+        lab.sh("ip", "link", "add", "dev1", "type", "veth", "peer", "name", "dev2")
+        lab.wait_until(lambda: "htb" in qdisc("dev1"), "the queues of the device")
+        lab.wait_until(lambda: "dev1" in s.appctl("lldp/show"), "the session of LLDP")
+        lab.sh("ip", "link", "del", "dev1")
+        lab.wait_until(lambda: s.vsctl("get", "Interface", "dev1", "ofport").strip() == "-1", "the removal")
+
+
 def test_queues_of_a_kernel_port():
     """linux-htb on a kernel port: classes as in the rows, packets in the queues that flows select, counters, and removal."""
     lab.need("tc")

@@ -7,6 +7,7 @@
 use ovsdb::{Atom, Datum};
 use settings::not_built::{self, Part};
 use settings::port::{CVLANS, TAG, TRUNKS, VLAN_MODE};
+use settings::root::{EMC_INSERT_INV_PROB, FLOW_CACHE, SMC_ENABLE};
 use settings::{Effect, Fault, Setting, all};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -165,7 +166,10 @@ impl Checker {
                 if setting.is_none() && key.starts_with(OVN_KEY_PREFIX) {
                     continue;
                 }
-                if let Some(problem) = self.of_key(column, setting.copied(), value) {
+                let problem = self
+                    .of_key(column, setting.copied(), value)
+                    .or_else(|| of_other_flow_cache(setting?, value, datum));
+                if let Some(problem) = problem {
                     found.push((format!("{column}:{key}"), value.to_owned(), problem));
                 }
             }
@@ -200,6 +204,22 @@ impl Checker {
         }
         setting.fault(value).map(|fault| problem(setting, &fault))
     }
+}
+
+/// Reports a setting of a flow cache that the chosen one (`flow-cache`) does not use, unless it has the default value.
+fn of_other_flow_cache(setting: &Setting, value: &str, other_config: &Datum) -> Option<Problem> {
+    let mut entries = other_config.keys().zip(other_config.values());
+    let chosen = entries.find(|(key, _)| key.as_str() == Some(FLOW_CACHE.key));
+    let chosen =
+        chosen.and_then(|(_, cache)| cache.as_str()).filter(|cache| FLOW_CACHE.fault(cache).is_none());
+    let chosen = chosen.map_or_else(|| FLOW_CACHE.default_text(), str::to_ascii_lowercase);
+    let is_used = match setting.key {
+        key if key == EMC_INSERT_INV_PROB.key => chosen != "unified",
+        key if key == SMC_ENABLE.key => chosen == "ovs",
+        _ => true,
+    };
+    (!is_used && value != setting.default_text())
+        .then(|| Problem::NoEffect(format!("flow-cache={chosen} does not use it")))
 }
 
 /// Reports the lists of VLANs of a port that is an access port because it has a tag and no mode.

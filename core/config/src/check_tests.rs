@@ -37,6 +37,16 @@ fn findings_name_key_value_range_and_what_is_used() {
              all packets are forwarded in software"
         ]
     );
+    let caches = |cache: &str| {
+        let config = [("smc-enable", "true"), ("emc-insert-inv-prob", "1"), ("flow-cache", cache)];
+        texts("Open_vSwitch", &[("other_config", Datum::map(config))])
+    };
+    assert!(caches("ovs").is_empty());
+    assert_eq!(
+        caches("dfc"),
+        ["other_config:smc-enable has no effect in this version of Sluice: flow-cache=dfc does not use it"]
+    );
+    assert_eq!(caches("unified").len(), 2);
     assert!(texts("Bridge", &[("stp_enable", Datum::scalar(true))]).is_empty());
     assert!(
         texts("Open_vSwitch", &[("other_config", Datum::map([("offload-rebalance", "false")]))]).is_empty()

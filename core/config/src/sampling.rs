@@ -64,10 +64,10 @@ pub struct IpfixConfig {
 pub struct NetflowConfig {
     /// Collectors.
     pub targets: Vec<String>,
-    /// Engine type.
-    pub engine_type: u8,
-    /// Engine id.
-    pub engine_id: u8,
+    /// Engine type; `None`: from the name of the datapath.
+    pub engine_type: Option<u8>,
+    /// Engine id; `None`: from the name of the datapath.
+    pub engine_id: Option<u8>,
     /// Seconds after which an active flow is reported; 0: the default. `None`: the row has a negative number.
     pub active_timeout: Option<u32>,
     /// The engine id is added to the numbers of ports.
@@ -173,7 +173,7 @@ impl IpfixConfig {
 
 impl NetflowConfig {
     fn read(row: &Row<'_>) -> NetflowConfig {
-        let byte = |column| u8::try_from(row.opt_int(column).unwrap_or(0)).unwrap_or(0);
+        let byte = |column| row.opt_int(column).and_then(|n| u8::try_from(n).ok());
         NetflowConfig {
             targets: texts(row, "targets"),
             engine_type: byte("engine_type"),

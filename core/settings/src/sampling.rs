@@ -36,8 +36,8 @@ settings! {
 /// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     netflow("targets").text("ADDRESS:PORT").doc("Collectors."),
-    netflow("engine_id").opt_int(0, 255).doc("The engine's id."),
-    netflow("engine_type").opt_int(0, 255).doc("The engine's type."),
+    netflow("engine_id").opt_int(0, 255).doc("The engine's id; not set: a hash of the datapath's name, as in Open vSwitch."),
+    netflow("engine_type").opt_int(0, 255).doc("The engine's type; not set: a hash of the datapath's name, as in Open vSwitch."),
     netflow("active_timeout").int(-1, I32, 0).doc("Seconds after which an active flow is reported."),
     netflow("add_id_to_interface").flag(false).doc("Adds the engine's id to interface numbers."),
     sflow("agent").text("a device or an address").doc("The agent's address."),

@@ -27,7 +27,12 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("db_version", Switch),
             ("system_type", Switch),
             ("system_version", Switch),
-            ("statistics", Unwritten("not implemented: the host's load is not measured")),
+            (
+                "statistics",
+                Unwritten(
+                    "not implemented: the host's load is not measured; values of another switch are removed",
+                ),
+            ),
             ("external_ids", Others),
         ],
     ),

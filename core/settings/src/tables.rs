@@ -38,7 +38,7 @@ settings! {
 
 /// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
-    qos("max-rate").opt_int(0, i64::MAX).doc("Maximum rate of all queues in bits per second."),
+    qos("max-rate").opt_int(0, i64::MAX).doc("Maximum rate of all queues in bits per second; not set: the device's speed, or 10 Gbit/s if it is unknown."),
     qos("cir").opt_int(0, i64::MAX).doc("Committed bytes per second of a policer."),
     qos("cbs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
     qos("eir").opt_int(0, i64::MAX).doc("Excess bytes per second."),

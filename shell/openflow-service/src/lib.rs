@@ -74,7 +74,7 @@ pub use monitor::run as run_monitors;
 pub use outside_bridge::{OutsideBridge, QueueCounts, ResumedPacket};
 pub use port::{Backing, BridgePort};
 pub use port_lacp::{LacpFacts, PortLacp};
-pub use port_qos::{Details, PortQos, PortQueue};
+pub use port_qos::{AppliedQos, Details, PortQos, PortQueue};
 pub use port_session::{PortBfd, PortCfm, PortLldp, TrunkChange};
 pub use ports::{Ports, TouchedPorts};
 pub use removed_ports::{RemovedPort, RemovedPorts};

@@ -10,14 +10,25 @@ pub type Details = Vec<(&'static str, String)>;
 /// QoS of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortQos {
-    /// The configuration that was applied last.
-    pub applied: Option<QosConfig>,
+    /// What was applied last.
+    pub applied: Option<AppliedQos>,
     /// The QoS type; empty if no QoS is in force.
     pub kind: String,
     /// The settings of the type.
     pub details: Details,
     /// The queues, by number.
     pub queues: BTreeMap<u32, PortQueue>,
+}
+
+/// The row that was applied, and the properties of the device from which its missing settings were derived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedQos {
+    /// The row.
+    pub config: QosConfig,
+    /// Speed of the device in Mbit/s; `None`: unknown.
+    pub speed_mbps: Option<u32>,
+    /// MTU of the device in bytes; `None`: unknown.
+    pub mtu: Option<u32>,
 }
 
 /// A queue of a port.

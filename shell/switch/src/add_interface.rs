@@ -62,6 +62,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             note_requested_number(running, &interface);
             running.conns.send_port_status(PortReason::Add, &message, None, None);
             crate::port_sessions::configure(switch, bridge, &interface);
+            switch.add_lldp(bridge, name);
         }
         // A failed interface is tried again at each change; a failure with the same reason is not logged again.
         Err(refusal) if running.failed.get(name).is_some_and(|f| f.why == refusal.why) => {}

@@ -323,7 +323,9 @@ impl Switch {
         for (bridge, name) in &vanished {
             crate::add_interface::vanished(self, bridge, name);
         }
-        if !vanished.is_empty() {
+        if vanished.is_empty() {
+            self.configure_qos();
+        } else {
             self.ports_changed();
         }
         self.update_session_addresses();
@@ -453,12 +455,13 @@ impl Switch {
         }
     }
 
-    /// Updates everything that depends on the ports of bridges (addresses, bonds, spanning trees, snapshots) after ports changed without a change of
+    /// Updates everything that depends on the ports of bridges (addresses, bonds, spanning trees, QoS, snapshots) after ports changed without a change of
     /// the database.
     fn ports_changed(&mut self) {
         self.bridges.values_mut().for_each(crate::configure_bridge::derive_from_ports);
         self.configure_link_aggregation();
         self.configure_trees();
+        self.configure_qos();
         self.mark_all_dirty();
         self.run_port_status();
         self.status.changed();

@@ -49,7 +49,8 @@ impl Switch {
             if !is_new && !known.contains(&bridge.id.0) {
                 continue;
             }
-            let settings = self.settings_of(&bridge.config, &mut next_agent);
+            let datapath_name = self.datapaths.of_bridge(bridge).map_or("", |backer| backer.dp_name.as_str());
+            let settings = self.settings_of(&bridge.config, datapath_name, &mut next_agent);
             let exporters = &self.datapaths.exporters;
             let before = exporters.sampling_probabilities(bridge.id.0);
             let after = exporters.configure(bridge.id.0, &settings, self.options.seed);
@@ -68,7 +69,12 @@ impl Switch {
 
     /// The settings of a bridge's exporters. `next_agent`: the number of the next sFlow agent; it is incremented if the bridge has a row of
     /// sFlow, even an inactive one.
-    fn settings_of(&self, config: &BridgeConfig, next_agent: &mut u32) -> BridgeSettings {
+    fn settings_of(
+        &self,
+        config: &BridgeConfig,
+        datapath_name: &str,
+        next_agent: &mut u32,
+    ) -> BridgeSettings {
         let sampling = &config.sampling;
         let sflow = sampling.sflow.as_ref().and_then(|row| {
             let number = std::mem::replace(next_agent, *next_agent + 1);
@@ -92,7 +98,7 @@ impl Switch {
                 point: row.point,
             }),
             sets: sets.collect(),
-            netflow: sampling.netflow.as_ref().map(|row| netflow_of(config, row)),
+            netflow: sampling.netflow.as_ref().map(|row| netflow_of(config, row, engine_ids(datapath_name))),
         }
     }
 
@@ -247,8 +253,17 @@ fn ipfix_of(row: &IpfixConfig) -> Ipfix {
     Ipfix { targets: row.targets.clone(), exporter, tunnels: row.tunnels }
 }
 
-fn netflow_of(config: &BridgeConfig, row: &NetflowConfig) -> Netflow {
+/// NetFlow's engine type and id of a datapath, the same as in Open vSwitch.
+fn engine_ids(datapath: &str) -> (u8, u8) {
+    let [.., kind, id] = packet::murmur::of_bytes(datapath.as_bytes(), 0).to_be_bytes();
+    (kind, id)
+}
+
+/// `default_ids`: engine type and id of a row that has none.
+fn netflow_of(config: &BridgeConfig, row: &NetflowConfig, default_ids: (u8, u8)) -> Netflow {
     let name = &config.name;
+    let engine_type = row.engine_type.unwrap_or(default_ids.0);
+    let engine_id = row.engine_id.unwrap_or(default_ids.1);
     if row.active_timeout.is_none() {
         runtime::warn!(
             LOG,
@@ -256,7 +271,7 @@ fn netflow_of(config: &BridgeConfig, row: &NetflowConfig) -> Netflow {
             row.timeout()
         );
     }
-    if row.add_id && row.engine_id > 0x7f {
+    if row.add_id && engine_id > 0x7f {
         runtime::warn!(
             LOG,
             "bridge {name}: NetFlow port mangling may conflict with another vswitch, choose an engine id less than 128"
@@ -268,9 +283,8 @@ fn netflow_of(config: &BridgeConfig, row: &NetflowConfig) -> Netflow {
             "bridge {name}: NetFlow port mangling will conflict with another port when more than 508 ports are used"
         );
     }
-    let NetflowConfig { engine_type, engine_id, add_id, .. } = *row;
     let active_timeout = seconds(row.timeout());
-    let exporter = netflow::Settings { engine_type, engine_id, active_timeout, add_id };
+    let exporter = netflow::Settings { engine_type, engine_id, active_timeout, add_id: row.add_id };
     Netflow { targets: row.targets.clone(), exporter }
 }
 

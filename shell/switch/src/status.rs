@@ -192,6 +192,8 @@ impl Switch {
         row.set("iface_types", Datum::set(types));
         row.set("dpdk_initialized", Datum::scalar(dpdk::eal::initialized()));
         row.set("dpdk_version", Datum::scalar(dpdk::eal::version()));
+        // Another switch may have written figures of the host, which would be outdated.
+        row.strings("statistics", &BTreeMap::new());
         if self.options.writes_versions {
             row.set("ovs_version", Datum::scalar(runtime::COMPAT_VERSION));
             if let Some(schema) = self.db.replica.schema() {
@@ -458,6 +460,10 @@ fn device_row(port: &BridgePort) -> RowValues {
             row.set("link_resets", Datum::scalar(0));
             for column in ["mtu", "duplex", "link_speed"] {
                 row.set(column, Datum::set::<i64>([]));
+            }
+            // The interface may have had another type. The status of a tunnel is written with its routes.
+            if port.tunnel().is_none() {
+                row.strings("status", &BTreeMap::new());
             }
         }
         Some(f) => {

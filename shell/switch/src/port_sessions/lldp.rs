@@ -45,6 +45,20 @@ impl Switch {
             configure(backer, port, (*id, ofport), (row.uuid, announcement), now);
         }
     }
+
+    /// Creates the session of a new port if the bridge is configured already: the device of a configured interface has appeared.
+    pub(crate) fn add_lldp(&mut self, bridge: &str, interface: &str) {
+        let now = self.clock.now();
+        let Some(running) = self.bridges.get_mut(bridge) else { return };
+        let Some(backer) = self.datapaths.of_bridge(running) else { return };
+        let Bridge { id, config, ports, .. } = running;
+        let Some((row, _)) = config.interface(interface).filter(|(_, interface)| interface.lldp) else {
+            return;
+        };
+        let Some(ofport) = ports.named(interface).map(|port| port.ofport) else { return };
+        let Some(port) = ports.get_mut(&ofport) else { return };
+        configure(backer, port, (*id, ofport), (row.uuid, Some(&announcement(config))), now);
+    }
 }
 
 /// Creates, changes or, without an announcement, removes the session of a port. `row`: the port's row in the database.

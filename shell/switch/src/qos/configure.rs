@@ -7,8 +7,8 @@ use crate::switch::Switch;
 use config::InterfaceConfig;
 use config::qos::QosConfig;
 use datapath::{EgressClock, EgressSpec, PolicerSpec};
-use netdev::device::QosPlace;
-use openflow_service::{Backing, Bridge, BridgePort, PortQos, PortQueue, TouchedPorts};
+use netdev::device::{Facts, QosPlace};
+use openflow_service::{AppliedQos, Backing, Bridge, BridgePort, PortQos, PortQueue, TouchedPorts};
 use runtime::Module;
 use std::collections::BTreeSet;
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) fn police(backer: &Backer, number: PortNo, interface: &InterfaceConfi
 }
 
 impl Switch {
-    /// Applies QoS rows after rows or ports changed.
+    /// Applies QoS rows after rows, ports, or the speed or MTU of devices changed.
     pub(crate) fn configure_qos(&mut self) {
         let now = self.clock.now();
         let clock = self.egress_clock();
@@ -40,10 +40,11 @@ impl Switch {
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             for ofport in touched(bridge) {
                 let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };
-                let wanted = bridge.config.ports.get(&port.port_row).and_then(|row| row.qos.as_ref());
-                if port.qos.applied.as_ref() != wanted {
-                    apply(backer, port, wanted, &clock, now);
-                    port.qos.applied = wanted.cloned();
+                let row = bridge.config.ports.get(&port.port_row).and_then(|row| row.qos.as_ref());
+                let wanted = row.map(|config| to_apply(config, port.facts.as_ref()));
+                if port.qos.applied != wanted {
+                    let applied = apply(backer, port, row, &clock, now);
+                    port.qos.applied = wanted.filter(|_| applied);
                 }
             }
         }
@@ -60,6 +61,14 @@ impl Switch {
     }
 }
 
+fn to_apply(config: &QosConfig, facts: Option<&Facts>) -> AppliedQos {
+    AppliedQos {
+        config: config.clone(),
+        speed_mbps: facts.and_then(|facts| facts.modes.speed_mbps),
+        mtu: facts.map(|facts| facts.mtu),
+    }
+}
+
 /// The OpenFlow ports that may have changed, and the ports of Port rows that may have changed.
 fn touched(bridge: &mut Bridge) -> BTreeSet<OfPort> {
     let TouchedPorts { mut ports, rows, .. } = bridge.ports.take_for_qos();
@@ -69,15 +78,16 @@ fn touched(bridge: &mut Bridge) -> BTreeSet<OfPort> {
     ports
 }
 
-/// Applies the QoS row of a port, in the kernel or in the datapath. `wanted`: `None` removes QoS.
+/// Applies the QoS row of a port, in the kernel or in the datapath. `wanted`: `None` removes QoS. Returns false if the kernel has refused
+/// and may accept it later.
 fn apply(
     backer: &Backer,
     port: &mut BridgePort,
     wanted: Option<&QosConfig>,
     clock: &EgressClock,
     now: Millis,
-) {
-    let Backing::Device { netdev, number } = &port.backing else { return };
+) -> bool {
+    let Backing::Device { netdev, number } = &port.backing else { return true };
     let (name, number) = (port.name.as_str(), *number);
     match netdev.qos_place() {
         QosPlace::None => {
@@ -93,16 +103,18 @@ fn apply(
                 (Some(ifindex), None) => kernel::remove(ifindex, &mut port.qos),
                 (None, _) => Ok(()),
             };
+            backer.datapath.set_device_queues(number, !port.qos.queues.is_empty());
             if let Err(e) = result {
                 log_failure(name, wanted, &e);
+                return false;
             }
-            backer.datapath.set_device_queues(number, !port.qos.queues.is_empty());
         }
         QosPlace::Datapath => {
             let device = Device::in_datapath(port.facts.as_ref());
             apply_in_datapath((backer, number, name), wanted, device, (clock, now), &mut port.qos);
         }
     }
+    true
 }
 
 fn log_failure(name: &str, wanted: Option<&QosConfig>, error: &io::Error) {

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 pub(super) type Map = BTreeMap<String, String>;
 
 /// Assumed speed, in bit/s, of a kernel device that reports no speed.
-const DEFAULT_SPEED: u64 = 100_000_000;
+const KERNEL_SPEED_DEFAULT: u64 = 10_000_000_000;
 /// Assumed speed, in bit/s, of a port that has no kernel device and reports no speed: higher than the speed of any guest or
-/// driver.
-const NO_SPEED: u64 = 400_000_000_000;
+/// driver, so that it does not limit the queues.
+const DATAPATH_SPEED_DEFAULT: u64 = 400_000_000_000;
 /// The smallest burst is the MTU plus this number of bytes for headers.
 const HEADERS: u64 = 64;
 
@@ -27,12 +27,12 @@ pub(super) struct Device {
 impl Device {
     /// A device whose QoS the kernel applies.
     pub(super) fn in_kernel(facts: Option<&Facts>) -> Device {
-        Device::new(facts, DEFAULT_SPEED)
+        Device::new(facts, KERNEL_SPEED_DEFAULT)
     }
 
     /// A device whose QoS the datapath applies.
     pub(super) fn in_datapath(facts: Option<&Facts>) -> Device {
-        Device::new(facts, NO_SPEED)
+        Device::new(facts, DATAPATH_SPEED_DEFAULT)
     }
 
     /// `default_bits`: the speed of a device that reports no speed, in bit/s.

@@ -21,17 +21,18 @@ pub(crate) fn bridge_columns(backer: &Backer, bridge: &Bridge) -> [BTreeMap<Stri
     }
 }
 
-/// The spanning tree columns of a Port row.
+/// The spanning tree columns of a Port row; they are empty for a bond.
 pub(crate) fn port_row(
     backer: &Backer,
     bridge: &Bridge,
     port: &BridgePort,
     now: Millis,
 ) -> Option<RowValues> {
-    let row = bridge.config.ports.get(&port.port_row).filter(|row| row.interfaces.len() == 1)?;
+    let row = bridge.config.ports.get(&port.port_row)?;
     let at = (bridge.id, port.ofport);
     let (protocol, (status, statistics)) = port
         .tree
+        .filter(|_| row.interfaces.len() == 1)
         .and_then(|tree| Some((tree.protocol, backer.upcall_translator.trees.port_status(at, now)?)))
         .unwrap_or((Protocol::Stp, Default::default()));
     let (stp, rstp) = match protocol {
