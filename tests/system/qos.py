@@ -73,6 +73,7 @@ def test_a_device_that_returns_has_its_qos_and_lldp_again():
         raise lab.Skip("needs HTB in the kernel")
     s = lab.Switch().start()
     s.add_bridge("br0")
+    lab.sh("ip", "link", "del", "dev1", check=False)
     s.vsctl("--no-wait", "add-port", "br0", "dev1", "--", "set", "Interface", "dev1", "lldp:enable=true", "--", "set", "Port", "dev1", "qos=@qos",
             "--", "--id=@qos", "create", "QoS", "type=linux-htb", "queues:1=@queue", "--", "--id=@queue", "create", "Queue",
             "other_config:min-rate=8000000")

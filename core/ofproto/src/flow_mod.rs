@@ -148,7 +148,6 @@ impl StateEditor<'_> {
 
     fn insert_rule(&mut self, rule: Rule, added: bool) {
         let new = Arc::new(rule);
-        self.state.watch_timeouts(&new);
         self.changes.push(match self.state.insert(Arc::clone(&new)) {
             Some(old) => FlowChange::Replaced { old, new, added },
             None => FlowChange::Added(new),

@@ -69,7 +69,7 @@ impl StateEditor<'_> {
     fn delete_groups(&mut self, id: u32) {
         let gone: Vec<u32> = match id {
             GROUP_ALL => self.state.groups.keys().copied().collect(),
-            one => self.state.groups.keys().copied().filter(|g| *g == one).collect(),
+            one => Vec::from_iter(self.state.groups.contains_key(&one).then_some(one)),
         };
         for id in &gone {
             self.state.groups.remove_mut(id);

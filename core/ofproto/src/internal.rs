@@ -31,17 +31,17 @@ pub(crate) fn install(
     let mut add = |priority, m: &Match, actions| add(&mut c, interner, priority, m, actions);
     let to_controller = Controller { reason: REASON_IMPLICIT_MISS, ..Controller::default() };
     let rules = InternalRules {
-        miss: add(0, &by_number(1), vec![Action::Controller(Box::new(to_controller))]),
-        no_packet_in: add(0, &by_number(2), vec![]),
-        drop_frags: add(0, &by_number(3), vec![]),
+        miss: add(0, &distinct_match(1), vec![Action::Controller(Box::new(to_controller))]),
+        no_packet_in: add(0, &distinct_match(2), vec![]),
+        drop_frags: add(0, &distinct_match(3), vec![]),
     };
-    // A look-up in this table happens only after a recirculation. This flow drops packets whose recirculation id is no longer known.
+    // Drops packets that were not recirculated: a flow can send them to this table (`resubmit(,254)`).
     add(2, &Match { flow: Flow::ZERO, mask: Flow { recirc_id: u32::MAX, ..Flow::ZERO } }, vec![]);
     rules
 }
 
 /// A match on a number. The switch holds references to these flows and never looks them up; the match only makes them distinct.
-fn by_number(n: u32) -> Match {
+fn distinct_match(n: u32) -> Match {
     let mut m = Match::CATCHALL;
     m.flow.regs[0] = n;
     m.mask.regs[0] = u32::MAX;
@@ -60,6 +60,6 @@ fn add(
     let done = c.flow_mod(FlowRequest { priority, internal: true, ..request });
     match (done, c.changes.flows.pop()) {
         (Ok(()), Some(FlowChange::Added(rule))) => rule,
-        other => unreachable!("an empty table takes any flow: {other:?}"),
+        other => unreachable!("a flow of the switch itself is not refused: {other:?}"),
     }
 }

@@ -10,6 +10,7 @@ mod config;
 mod criteria;
 mod duration;
 mod evict;
+mod expirable;
 mod expiry;
 mod features;
 mod flow_mod;

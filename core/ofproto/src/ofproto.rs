@@ -37,6 +37,8 @@ pub struct Ofproto {
     pub(crate) generation: u64,
     pub(crate) internal: InternalRules,
     pub(crate) meters: Option<MeterProvider>,
+    /// The last call of `expire` has left flows that may have expired.
+    pub(crate) has_more_to_expire: bool,
     published: Arc<Tables>,
     published_generation: u64,
 }
@@ -55,6 +57,7 @@ impl Ofproto {
             generation: 0,
             internal,
             meters: None,
+            has_more_to_expire: false,
             published,
             published_generation: 0,
         }

@@ -1,6 +1,7 @@
 //! The OpenFlow state. Its containers are persistent, so that copying the state copies only a few pointers and a bundle can be tried on a
 //! copy.
 
+use crate::expirable::Expirable;
 use crate::group::Group;
 use crate::meter::Meter;
 use crate::references::Reference;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 pub(crate) struct State {
     pub(crate) tables: TableList,
     pub(crate) groups: HashTrieMapSync<u32, Arc<Group>>,
-    /// Rules with a timeout, by id.
-    pub(crate) expirable: HashTrieMapSync<u64, Arc<Rule>>,
+    /// Rules with a timeout.
+    pub(crate) expirable: Expirable,
     pub(crate) meters: HashTrieMapSync<u32, Arc<Meter>>,
     /// The mapping of tunnel options to fields.
     pub(crate) tlv: Arc<TlvTable>,
@@ -45,7 +46,7 @@ impl State {
         State {
             tables: TableList::new(table),
             groups: HashTrieMapSync::new_sync(),
-            expirable: HashTrieMapSync::new_sync(),
+            expirable: Expirable::new(),
             meters: HashTrieMapSync::new_sync(),
             tlv: Arc::default(),
             users: HashTrieMapSync::new_sync(),
@@ -62,6 +63,7 @@ impl State {
     /// Adds a rule, and returns the rule with the same match and priority that it replaces, if any.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         self.update_indexes(&rule, true);
+        self.expirable.insert(&rule);
         let old = self.table_mut(rule.table).insert(rule);
         if let Some(old) = &old {
             self.update_indexes(old, false);
@@ -120,7 +122,7 @@ impl State {
 
     fn update_indexes(&mut self, rule: &Rule, added: bool) {
         if !added {
-            self.expirable.remove_mut(&rule.id);
+            self.expirable.remove(rule.id);
         }
         let (mut references, mut learns) = (BTreeSet::new(), Vec::new());
         for_each_action(&rule.actions, &mut |a| match a {
@@ -149,13 +151,6 @@ impl State {
             }
         }
         None
-    }
-
-    /// Registers a rule for expiry if it has a timeout. Not part of `insert`, because `insert` consumes its `Arc`.
-    pub(crate) fn watch_timeouts(&mut self, rule: &Arc<Rule>) {
-        if rule.has_timeout() {
-            self.expirable.insert_mut(rule.id, Arc::clone(rule));
-        }
     }
 }
 

@@ -150,6 +150,11 @@ impl Bridge {
             .any(|(conn, dump)| dump.is_made_by_main_thread() && self.conns.is_written(*conn))
     }
 
+    /// Whether flows that have expired wait for the next turn of the main loop. A bundle that is being tried must not be disturbed.
+    pub fn has_more_to_expire(&self) -> bool {
+        self.unfinished.commit.is_none() && self.ofproto.has_more_to_expire()
+    }
+
     /// The port with a device of this name.
     pub fn port_named(&self, name: &str) -> Option<&BridgePort> {
         self.ports.named(name)

@@ -408,6 +408,7 @@ impl Switch {
         }
         if now.since(self.last.expiry) < EXPIRY_INTERVAL {
             self.datapaths.all().for_each(|backer| tracked_connections::sweep(backer, now));
+            self.expire_flows(now, Bridge::has_more_to_expire);
             return;
         }
         self.last.expiry = now;
@@ -420,19 +421,26 @@ impl Switch {
         }
         self.datapaths.unbridged().for_each(|m| m.backer.datapath.maintain(now));
         self.datapaths.with_bridges().for_each(|b| b.shared.expire_frozen());
-        for bridge in self.bridges.values_mut().filter(|b| b.unfinished.commit.is_none()) {
+        for bridge in self.bridges.values_mut() {
+            let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
+            bridge.macs.expire(&backer.shared.live, bridge.id, now);
+            bridge.groups.expire(&backer.shared.live, bridge.id, now);
+        }
+        self.expire_flows(now, |bridge| bridge.unfinished.commit.is_none());
+    }
+
+    /// Removes expired flows of the bridges that `which` selects.
+    fn expire_flows(&mut self, now: Millis, which: impl Fn(&Bridge) -> bool) {
+        for bridge in self.bridges.values_mut().filter(|bridge| which(bridge)) {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             if bridge.ofproto.next_deadline() <= now {
                 // Flow statistics must be current to decide whether a flow is idle. They are collected only when a flow may expire, because
                 // collecting them takes long if there are many megaflows.
                 backer.datapath.maintain(now);
             }
-            let id = bridge.id;
-            bridge.macs.expire(&backer.shared.live, id, now);
-            bridge.groups.expire(&backer.shared.live, id, now);
             let changes = bridge.ofproto.expire(now);
             openflow_service::announce(bridge, &changes, None, now);
-            backer.changes.push_table_changes(id, &changes);
+            backer.changes.push_table_changes(bridge.id, &changes);
         }
     }
 
@@ -491,7 +499,7 @@ impl Switch {
         }
         self.datapaths.unbridged().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
-            if bridge.can_continue() {
+            if bridge.can_continue() || bridge.has_more_to_expire() {
                 set.wake_now();
             }
             bridge.conns.wait(set, now);
