@@ -17,7 +17,7 @@ pub const INFORMATIVE: [Opt; 2] = [
 /// The output format, in tools whose default format is text.
 pub const FORMAT: [Opt; 2] =
     [opt("format", Some('f'), Takes::Value).described("FORMAT", "text or json (default: text)"), JSON];
-/// The short form of `--format=json`, for tools with their own option `--format`.
+/// The short form of `--format=json`. Tools with an option `--format` of their own add only this.
 pub const JSON: Opt = opt("json", None, Takes::Nothing).described("", "the same as --format=json");
 
 /// The options of a tool without a counterpart in Open vSwitch: the options `of_tool`, then the output format, help and version.
@@ -111,7 +111,7 @@ pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> 
     }
     let pattern = parsed.rest.first().map_or("", String::as_str);
     let (count, text) = print(pattern);
-    // An error means that the reader has closed the pipe, which is not a failure.
+    // Errors are ignored: usually the reader has closed the pipe, which is not a failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
     match count {
         0 => refuse(call, &format!("nothing matches \"{pattern}\"")),

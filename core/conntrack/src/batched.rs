@@ -202,7 +202,7 @@ impl Conntrack {
                     let packet = &read.words;
                     match record.match_ipv4(packet.meta_bits, packet.addresses, packet.ports) {
                         Some(found) => {
-                            // Only connections of packets that were not tracked before, with an action that only tracks, are looked up in the cache.
+                            // What `track_cached` looks up: connections of packets that were not tracked before, with an action that only tracks.
                             if fresh && prepared.is_tracking_only() {
                                 cache.insert(packet, &found.cached(number));
                                 if self.track_only(packet, &found, (number, record), meta, prepared) {

@@ -1,5 +1,4 @@
-//! Offloads in software, for a port that does not support them: finishing the checksum of a packet, and segmentation of a TCP or UDP packet
-//! of up to 64 KiB.
+//! Offloads in software, for a port that does not support them: finishing the checksum of a packet, and segmentation of a TCP or UDP packet.
 //!
 //! Frames come from guests and devices, and their offload metadata may not fit them. A frame that cannot be parsed is refused with `None`;
 //! the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; metadata as in [`crate::offload`].
@@ -16,10 +15,11 @@ const IPPROTO_UDP: u8 = 17;
 const SCTP_CHECKSUM: u16 = 8;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
-/// Maximum length of a frame that is segmented, in bytes. Longer frames are refused as invalid.
+/// Maximum length of a frame that is segmented, in bytes. Longer frames are refused as invalid. Guests send up to 64 KiB and headers.
 const SEGMENTED_FRAME_MAX: usize = 1 << 17;
 
-/// Adds 16-bit words to `start`, not folded. A single last byte is the upper half of its word.
+/// Adds the bytes as big-endian numbers of 32 bits to `start`, not folded; folded, this is the sum of their 16-bit words. A single last byte
+/// is the upper half of its word.
 fn sum(bytes: &[u8], start: u64) -> u64 {
     let mut words = bytes.chunks_exact(8);
     let mut total = start;
@@ -63,7 +63,7 @@ pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     Some(())
 }
 
-/// Header offsets of a TCP or UDP packet.
+/// Header offsets of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Start of the IP header.
@@ -109,7 +109,7 @@ pub fn find_ip(frame: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// Finds the headers of an unfragmented TCP or UDP packet; VLAN tags are skipped.
+/// Finds the IP header and what follows it; VLAN tags are skipped. `None` for IPv4 fragments; for IPv6 fragments, `protocol` is 44.
 pub fn layout(frame: &[u8]) -> Option<Layout> {
     let (l3, v6) = find_ip(frame)?;
     if v6 {

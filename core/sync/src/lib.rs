@@ -7,11 +7,11 @@
 //!   version and checks with one load whether that version is current.
 //! * [`mailbox`]: a list to which many threads add items and from which one thread takes them, and the synchronisation before that thread
 //!   sleeps.
-//! * [`try_lock`]: a lock that is held for one burst, and whose release does not wait.
+//! * [`try_lock`]: a lock that is held for one burst; a thread that cannot get it at once does not wait.
 //! * [`CachePadded`]: a value that shares no cache line with values of other threads.
 //! * [`index_stack`] and [`quota`]: the free buffers of a pool, and the number of buffers that each owner holds.
 //!
-//! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch, and withdraws the announcement when the
+//! Records of an arena are reclaimed by epochs: a reader announces the current epoch when it starts a batch, and withdraws the announcement when the
 //! batch ends (so a sleeping worker never delays reclamation). Removed data is freed when every announced epoch is newer.
 
 pub mod arena;

@@ -11,8 +11,8 @@ use crate::rtnl::{self, Link};
 use std::collections::BTreeMap;
 use std::io;
 
-/// The methods of `Netdev` that only use the field `device`: names and settings that the kernel stores.
-macro_rules! settings_in_the_kernel {
+/// The methods of `Netdev` that are the same for all ports with a kernel device. They use the fields `device` and `kind`.
+macro_rules! kernel_device_methods {
     () => {
         fn name(&self) -> &str {
             self.device.name()
@@ -40,7 +40,7 @@ macro_rules! settings_in_the_kernel {
         }
     };
 }
-pub(crate) use settings_in_the_kernel;
+pub(crate) use kernel_device_methods;
 
 /// The kernel device of a port.
 pub struct KernelDevice {

@@ -7,7 +7,7 @@
 use crate::account::Account;
 use crate::device::{Facts, KernelCounters, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
-use crate::kernel::{KernelDevice, settings_in_the_kernel};
+use crate::kernel::{KernelDevice, kernel_device_methods};
 use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
@@ -100,7 +100,7 @@ impl Drop for System {
 }
 
 impl Netdev for System {
-    settings_in_the_kernel!();
+    kernel_device_methods!();
 
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         if std::mem::replace(&mut self.rx_taken, true) {

@@ -13,7 +13,7 @@ use crate::charged::Accounts;
 use crate::deletions::Deletions;
 use crate::device::{Facts, KernelCounters, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
-use crate::kernel::{KernelDevice, settings_in_the_kernel};
+use crate::kernel::{KernelDevice, kernel_device_methods};
 use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
@@ -109,7 +109,7 @@ impl Drop for Tap {
 
 impl Netdev for Tap {
     // The methods that only need `device` and `kind`.
-    settings_in_the_kernel!();
+    kernel_device_methods!();
 
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         if std::mem::replace(&mut self.rx_taken, true) {

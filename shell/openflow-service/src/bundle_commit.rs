@@ -178,7 +178,7 @@ pub(crate) fn continue_commit(context: &mut RequestContext<'_>, commit: Commit, 
             context.bridge.unfinished.commit = Some(commit);
             return false;
         }
-        // The thread has panicked; the tables have not changed.
+        // Only in tests: in the daemon a panic of the thread ends the process. The tables have not changed.
         Err(TryRecvError::Disconnected) => Err((OfError::BfcUnknown, commit.quoted.opened.clone())),
     };
     let answer = context.finish(tried, &commit.quoted);

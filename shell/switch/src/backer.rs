@@ -52,7 +52,7 @@ pub struct Backer {
     pub upcall_translator: Arc<UpcallTranslator>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
-    /// Runs the timers of BFD, CFM, LACP and spanning trees.
+    /// Runs the timers of BFD, CFM, LLDP, LACP and spanning trees.
     pub timers: Timers,
     /// The handler threads.
     pub handler_threads: Handlers,

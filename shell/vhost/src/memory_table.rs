@@ -1,7 +1,7 @@
 //! Checks a guest's memory table before DPDK's library receives it, and maps guest files for both back-ends.
 //!
-//! The library unmaps the old memory before it maps the new. If mapping fails, its rings keep addresses of unmapped memory. So a table is
-//! refused in advance, and the guest keeps its old memory, unless
+//! The library unmaps the old memory before it maps the new. If mapping fails, its rings keep addresses of unmapped memory. So each table
+//! is checked in advance. If it does not pass, it is refused, and the guest keeps its old memory. It passes only if
 //!
 //! - each file is memory that can neither shrink nor become read-only ([`super::file_descriptors::seal`]). This is checked
 //!   before any other call on the file: calls on other kinds of files may never return;
@@ -24,7 +24,7 @@ const HEADER: usize = 8;
 const REGION: usize = 32;
 
 /// Maximum number of bytes that may be mapped for a guest; each region is mapped from the beginning of its file. A guest's memory is at
-/// most the machine's memory and swap. Twice this size is allowed, because two regions may be in one file.
+/// most the machine's memory and swap. Twice this size is allowed, because a file with two regions is mapped twice.
 pub fn bytes_max() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes =
@@ -78,7 +78,7 @@ fn length(size: u64, offset: u64, fd: BorrowedFd<'_>, bytes_max: u64) -> Result<
         return Err(Refusal::Memory("a region is longer than its file"));
     }
     if length > bytes_max {
-        return Err(Refusal::Memory("its regions are longer than twice the machine's memory"));
+        return Err(Refusal::Memory("longer than twice the machine's memory and swap"));
     }
     Ok(length)
 }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(check_table(&table(&[(1 << 20, 4096)]), &memory::<1>(1 << 20), ENOUGH), longer);
         // The file is sparse and has no pages. Both regions are mapped from its beginning.
         let regions = table(&[(1 << 30, 0), (1 << 30, 1 << 30)]);
-        let much = Err(Refusal::Memory("its regions are longer than twice the machine's memory"));
+        let much = Err(Refusal::Memory("longer than twice the machine's memory and swap"));
         assert_eq!(check_table(&regions, &memory::<2>(2 << 30), (3 << 30) - 1), much);
         assert_eq!(check_table(&regions, &memory::<2>(2 << 30), 3 << 30), Ok(()));
         assert!(bytes_max() > SPARE);

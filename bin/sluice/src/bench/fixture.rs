@@ -105,7 +105,7 @@ impl Fixture {
         let datapath = Datapath::new(&Config { max_flows, seed: 42, ..Config::default() });
         datapath.set_flow_cache(cell.choice);
         for no in [1, 2] {
-            // Cannot fail: the new datapath has no ports.
+            // Cannot fail: the new datapath has no port with this number.
             let _ = datapath.add_port(PortNo(no), vec![Box::new(Sink)]);
         }
         let mut worker = datapath.worker(WorkerId(0), 0);

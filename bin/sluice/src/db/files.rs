@@ -207,7 +207,7 @@ fn execute(db: &Database, request: &Json) -> Outcome {
     transaction::execute(db, &request, &ovsdb::Context::default(), &mut Uuid::new_v4)
 }
 
-/// Prints the result of a transaction that failed or waits.
+/// Prints the results of a transaction that failed; one that waits is an error, too.
 fn print_failure(cx: &Context, db: &Database, request: &Json, outcome: Outcome) -> CommandResult {
     match outcome {
         Outcome::Failed(results) => {

@@ -4,7 +4,8 @@
 //! Called as `ovsdb-client` or `ovsdb-tool`, the tool has the commands of that program only; `sluice db` has the
 //! commands of both. If both programs have a command of the same name (`transact`, `query`, `convert`,
 //! `needs-conversion`), `sluice db` uses a file if the first argument is a database file, and otherwise a server.
-//! Exit status: 0 success, 1 failure; `db-is-clustered` and `db-is-standalone` exit with 2 for "no".
+//! Exit status: 0 success, 1 failure; `db-is-clustered`, `db-is-standalone` and `compare-versions` exit with 2
+//! for "no".
 
 mod arguments;
 mod background;

@@ -96,8 +96,8 @@ pub struct Interface {
     pub kind: String,
     /// `error`
     pub error: Option<String>,
-    /// Whether the interface has an OpenFlow port number, and so forwards packets even if `error` is set.
-    pub forwards: bool,
+    /// Whether the column `error` is set although the interface has an OpenFlow port number, and so forwards packets.
+    pub forwards_despite_error: bool,
     /// The name of the bridge that contains the interface.
     pub bridge: String,
     /// `mtu`
@@ -138,7 +138,7 @@ pub struct Pci {
 pub struct Setting {
     /// The text of the finding.
     pub text: String,
-    /// The command that fixes it.
+    /// The command that corrects it or, if that depends, shows the row.
     pub fix: String,
     /// The severity of the finding.
     pub level: Level,
@@ -149,7 +149,7 @@ pub struct Setting {
 pub struct Cores {
     /// The cores that are online, with their NUMA nodes.
     pub online: BTreeMap<u32, u32>,
-    /// The cores that the kernel's scheduler does not use.
+    /// The cores among which the kernel's scheduler does not balance load (`isolcpus`).
     pub isolated: BTreeSet<u32>,
     /// The frequency governors in use, with their cores.
     pub governors: BTreeMap<String, BTreeSet<u32>>,
@@ -190,7 +190,7 @@ pub struct Memory {
 /// Kernel modules and device files that drivers in user space need.
 #[derive(Clone, Debug, Default)]
 pub struct Drivers {
-    /// Whether the module vfio-pci is available.
+    /// Whether the driver vfio-pci is loaded.
     pub vfio_pci: bool,
     /// Whether the IOMMU has groups.
     pub iommu: bool,
@@ -207,7 +207,7 @@ impl Facts {
         word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("try")
     }
 
-    /// Whether any port is polled, or will be.
+    /// Whether DPDK is enabled, or PMD threads poll a port.
     pub fn polls(&self) -> bool {
         self.wants_dpdk() || self.interfaces.iter().any(Interface::polls)
     }

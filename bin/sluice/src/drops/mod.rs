@@ -43,10 +43,9 @@ pub fn page() -> Page {
         notes: vec![(
             "What it prints",
             "For each port, the drops of packets that it received or that were to leave by it, by reason, since the switch has \
-             started; then recent packets of different flows, the newest first, each with the rule that decides about it in the \
-             tables as they are now. PATTERN is a part of a reason's name, as in \"mtu\". With --list: each reason, what it means, \
-             the stage of the path that drops such packets, and, if a switch without problems has none, the command that shows \
-             more. sluice capture --drops shows all dropped packets as they come, ofproto/trace --last-drop traces the last one."
+             started; then recent packets of different flows, the newest first, each with the rule that it would match \
+             now. PATTERN is a part of a reason's name, as in \"mtu\"; with --list also of its meaning. With --list: each reason, what it \
+             means, the stage of the path that drops such packets, and the command to run next for reasons that should not occur. sluice capture --drops shows all dropped packets as they come, ofproto/trace --last-drop traces the last one."
                 .into(),
         )],
     }

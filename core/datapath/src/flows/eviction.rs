@@ -1,5 +1,5 @@
-//! Eviction: when megaflows reach the limit of memory or of their number, each new megaflow replaces one that has
-//! been unused for long.
+//! Eviction: when megaflows reach the limit of memory or of their number, each new megaflow replaces one, and up to
+//! four after a limit was lowered. Those that have been unused for long are replaced.
 //!
 //! CLOCK eviction: a hand goes round all megaflows. Of the next [`SAMPLE`] megaflows the least recently used one is
 //! removed. Finding the least recently used of all megaflows would require a visit of all.
@@ -72,7 +72,8 @@ impl Flows {
         oldest.map(|(index, _)| index)
     }
 
-    /// Returns the time in milliseconds since the megaflow's last packet or, without packets, since it was added.
+    /// Returns the time in milliseconds since the megaflow's last packet or, without packets, since it was added. `None`: there is no megaflow, or
+    /// a command added it; such a megaflow is not evicted.
     fn age(&self, index: u32, now: Millis) -> Option<u64> {
         self.entries.get(index)?.miss_origin?;
         let folded = now.since(self.entries.used(index)).0;

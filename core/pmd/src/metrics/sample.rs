@@ -31,7 +31,7 @@ pub struct Sample {
     pub busy_cycles: u64,
     /// Packets received.
     pub packets: u64,
-    /// Bursts.
+    /// Batches.
     pub batches: u64,
     /// Largest number of packets in a guest's queue; for a millisecond, the sum over its iterations.
     pub queued: u64,

@@ -20,7 +20,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     for interface in &facts.interfaces {
         if let Some(error) = interface.error.as_ref().filter(|_| !is_explained(facts, interface)) {
             let name = &interface.name;
-            let (level, what) = match interface.forwards {
+            let (level, what) = match interface.forwards_despite_error {
                 true => (Level::Warning, "forwards packets, but not all of its settings have an effect"),
                 false => (Level::Problem, "does not work"),
             };

@@ -195,7 +195,9 @@ fn configuration() {
         only(|f| f.interfaces[1].error = Some("no".to_owned())).fix,
         "sluice vsctl list Interface br0"
     );
-    let partly = only(|f| (f.interfaces[1].error, f.interfaces[1].forwards) = (Some("no".to_owned()), true));
+    let partly = only(|f| {
+        (f.interfaces[1].error, f.interfaces[1].forwards_despite_error) = (Some("no".to_owned()), true)
+    });
     assert_eq!(partly.level, Level::Warning);
     assert!(partly.text.starts_with("port br0 forwards packets, but"), "{}", partly.text);
     assert_eq!(only(|f| f.interfaces[1].missing_folder = Some("/x".to_owned())).fix, "mkdir -p /x");

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// If the server does not answer within this time, the database file is read instead.
+/// If the server does not answer within this time, the database file is read instead, unless the user named the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The column with the UUID, which every row has.
@@ -129,7 +129,7 @@ pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
         let egress = || map(row, "status").get("tunnel_egress_error").cloned();
         interface.error = remaining_error(text(row, "error"), &interface.name, &found);
         let ofport = row.get("ofport").and_then(Datum::first).and_then(Atom::as_integer);
-        interface.forwards = interface.error.is_some() && ofport.is_some_and(|port| port > 0);
+        interface.forwards_despite_error = interface.error.is_some() && ofport.is_some_and(|port| port > 0);
         interface.error = interface.error.or_else(egress);
         interface.other_config = map(row, "other_config");
         interface.bridge =
