@@ -51,7 +51,7 @@ settings! {
     LACP_FALLBACK_AB = oc("lacp-fallback-ab").flag(false)
         .doc("Whether the port becomes an active-backup bond if the partner does not use LACP.");
     STP_ENABLE = oc("stp-enable").flag(true).doc("Spanning tree on the port, if its bridge uses it.");
-    STP_PORT_NUM = oc("stp-port-num").opt_int(1, 255).doc("Its number in spanning tree: of all ports of a bridge, or of none.");
+    STP_PORT_NUM = oc("stp-port-num").opt_int(1, 255).doc("Its number in spanning tree; if not set, the first free one.");
     STP_PORT_PRIORITY = oc("stp-port-priority").int(0, 255, 0x80).doc("Its priority; lower is preferred.");
     STP_PATH_COST = oc("stp-path-cost").opt_int(0, 65_535).doc("The cost of paths through it; if not set, it depends on the speed.");
     RSTP_ENABLE = oc("rstp-enable").flag(true).doc("Rapid spanning tree on the port, if its bridge uses it.");

@@ -28,7 +28,7 @@ const fn attach(name: &'static str) -> Setting {
 
 settings! {
     ENABLE_TUNNEL_SAMPLING = ipfix_oc("enable-tunnel-sampling").flag(true).doc("Includes tunnel headers in samples.");
-    VIRTUAL_OBS_ID = ipfix_oc("virtual_obs_id").text("").doc("An id included in each report.");
+    VIRTUAL_OBS_ID = ipfix_oc("virtual_obs_id").text("").doc("An id included in each report, at most 254 bytes; with a longer one nothing is exported.");
     ENABLE_INPUT_SAMPLING = ipfix_oc("enable-input-sampling").flag(true).doc("Samples received packets.");
     ENABLE_OUTPUT_SAMPLING = ipfix_oc("enable-output-sampling").flag(true).doc("Samples sent packets.");
 }

@@ -25,6 +25,8 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// The largest number of netlink datagrams that are read to find an address; one datagram can hold many addresses.
 const DATAGRAMS_MAX: usize = 16;
+/// Longest virtual observation id, in bytes: the length of a short variable-length field (RFC 7011, section 7), as in Open vSwitch.
+const VIRTUAL_ID_MAX: usize = 254;
 /// The speed that is reported for a link whose speed is unknown, in bits per second (100 Mbit/s).
 const DEFAULT_SPEED_BPS: u64 = 100_000_000;
 const MEGABIT: u64 = 1_000_000;
@@ -250,7 +252,12 @@ fn ipfix_of(row: &IpfixConfig) -> Ipfix {
         template_interval: seconds(row.template_interval),
         virtual_id: row.virtual_id.clone(),
     };
-    Ipfix { targets: row.targets.clone(), exporter, tunnels: row.tunnels }
+    let too_long = row.virtual_id.as_ref().is_some_and(|id| id.len() > VIRTUAL_ID_MAX);
+    if too_long {
+        runtime::warn!(LOG, "IPFIX: virtual_obs_id is longer than {VIRTUAL_ID_MAX} bytes; nothing is exported");
+    }
+    let targets = if too_long { Vec::new() } else { row.targets.clone() };
+    Ipfix { targets, exporter, tunnels: row.tunnels }
 }
 
 /// NetFlow's engine type and id of a datapath, the same as in Open vSwitch.
