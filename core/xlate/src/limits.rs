@@ -17,8 +17,8 @@ pub(crate) const FREEZE_WORK: usize = 16;
 /// Work of learning a flow without specifications: it needs as much time and memory as this many actions (about 2 kB). Each specification
 /// becomes an action of the flow, so it counts as one.
 pub(crate) const LEARN_WORK: usize = 16;
-/// Number of conjunctions that a look-up examines in the time of an action.
-pub(crate) const CONJUNCTIONS_PER_ACTION: usize = 8;
+/// Number of subtables that a look-up searches, or of conjunctions that it examines, in the time of an action.
+pub(crate) const SEARCHES_PER_ACTION: usize = 8;
 
 impl Walk<'_> {
     /// Adds the work of about `n` actions. Returns false if the translation has failed; it fails here, with an error message,

@@ -3,7 +3,7 @@
 //! A look-up always returns a rule. If no flow of the table matches, the rule is one of the switch's internal rules, which
 //! sends the packet to the controller or drops it. Limits of nesting depth and of the number of look-ups end resubmit loops.
 
-use crate::limits::CONJUNCTIONS_PER_ACTION;
+use crate::limits::SEARCHES_PER_ACTION;
 use crate::messages::report;
 use crate::outcome::StatsTarget;
 use crate::snapshot::{Fragments, PortFlags};
@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
             self.conjunction = conjunctive_rules;
             found
         };
-        self.add_work(work / CONJUNCTIONS_PER_ACTION);
+        self.add_work(work / SEARCHES_PER_ACTION);
         found
     }
 

@@ -63,7 +63,7 @@ impl Prefixes<'_> {
 pub(super) struct SearchReport {
     /// The mask is not the only possible one; see [`Prefixes`].
     ambiguous: bool,
-    /// Number of conjunctions that were examined, and of subtables that were searched for complete conjunctions.
+    /// Number of subtables that were searched, for flows and for complete conjunctions, and of conjunctions that were examined.
     work: usize,
 }
 
@@ -99,8 +99,8 @@ impl<R: Classified> Classifier<R> {
         }
     }
 
-    /// Does the same as [`lookup`](Self::lookup), and adds to `work` the number of conjunctions that were examined and of subtables that were
-    /// searched for complete conjunctions. A controller can make both large: a rule has up to 4,000 conjunctions.
+    /// Does the same as [`lookup`](Self::lookup), and adds to `work` the number of subtables that were searched and of conjunctions that
+    /// were examined. A controller can make both large: each rule can have a mask of its own, and up to 4,000 conjunctions.
     pub fn lookup_with_work(&self, flow: &Flow, wildcards: &mut Flow, work: &mut usize) -> Option<&Arc<R>> {
         match self.memo.get(flow, wildcards) {
             MemoResult::Found(rule) => return rule,
@@ -163,6 +163,7 @@ impl<R: Classified> Classifier<R> {
             if hard.is_some_and(|h| h.priority() >= slot.max_priority) {
                 break;
             }
+            report.work += 1;
             let found = match wildcards.as_deref_mut() {
                 Some(w) => find_with_wildcards(&slot.table, flow, &mut prefixes, w),
                 None => find(slot.table.bucket(slot.table.shape.hash(flow)), flow),
@@ -201,7 +202,6 @@ impl<R: Classified> Classifier<R> {
                 soft.into_iter().partition(|s| s.rule().priority() == priority);
             report.work += top.iter().map(|s| s.rule().conjunctions().len()).sum::<usize>();
             for id in complete_conjunctions(top.iter().map(|s| s.rule().conjunctions())) {
-                report.work += self.slots.len();
                 let with_id = Flow { conj_id: id, ..*flow };
                 if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None, report) {
                     if let Some(conjunctive_rules) = conjunctive_rules.as_deref_mut() {

@@ -168,7 +168,7 @@ fn conjunctive_match() {
 }
 
 #[test]
-fn conjunctions_count_as_work() {
+fn subtables_and_conjunctions_count_as_work() {
     const RULES: u32 = 20;
     const EACH: u32 = 1000;
     let mut c = Classifier::default();
@@ -183,7 +183,7 @@ fn conjunctions_count_as_work() {
     let (mut work, mut mask) = (0, Flow::default());
     let packet = Flow { dl_type: 0x800, ..Flow::ZERO };
     assert!(c.lookup_with_work(&packet, &mut mask, &mut work).is_none());
-    assert_eq!(work, (RULES * EACH * (1 + RULES)) as usize);
+    assert_eq!(work, (RULES + RULES * EACH * (1 + RULES)) as usize);
     let before = work;
     c.lookup_with_work(&packet, &mut mask, &mut work);
     assert_eq!(work, before, "the second result is in the memo");
