@@ -6,7 +6,7 @@ use crate::helper::{
 };
 use crate::key::{Key, Tuple};
 use crate::packet_fields::Packet;
-use crate::record::Side;
+use crate::record::{Record, Side};
 use crate::table::Handle;
 use crate::tracker::{Connection, Conntrack, Metadata, lock};
 use helpers::Endpoints;
@@ -51,17 +51,19 @@ impl Conntrack {
         meta.control = ControlPacket::of(c, reply, translated);
     }
 
-    /// Removes the expectations of a control connection that is about to be removed.
+    /// The endpoints of a connection that has a helper; `None` for other connections.
     #[inline]
-    pub(crate) fn forget_control(&self, handle: Handle) {
-        let record = self.table.get().and_then(|table| table.get(handle));
-        if record.is_some_and(|record| record.helper_word() & HELPER_BITS != 0)
-            && let Some([original, _]) = self.table().keys(handle)
-        {
-            let endpoints = endpoints_of(&original);
-            self.helpers.expectations.forget(&endpoints);
-            lock(&self.helpers.skews).remove(&endpoints);
-        }
+    pub(crate) fn control_endpoints(&self, handle: Handle) -> Option<Endpoints> {
+        let table = self.table.get()?;
+        table.get(handle).filter(|record| record.helper_word() & HELPER_BITS != 0)?;
+        table.keys(handle).map(|[original, _]| endpoints_of(&original))
+    }
+
+    /// Removes the expectations and the sequence number shifts of a control connection after its record was removed: then another thread that
+    /// still inspects a packet of it adds them before this call, or finds in [`inspect_found`](Self::inspect_found) that the record is gone.
+    pub(crate) fn forget_control(&self, control: &Endpoints) {
+        self.helpers.expectations.forget(control);
+        lock(&self.helpers.skews).remove(control);
     }
 
     /// Inspects a packet of a control connection after its translation. The caller applies the returned edits.
@@ -71,26 +73,41 @@ impl Conntrack {
             .get()
             .and_then(|table| Some((table.get(control.handle)?, table.keys(control.handle)?)));
         let Some((record, keys)) = found else { return InspectionResult::default() };
-        match helper_of(record.helper_word()) {
-            None => InspectionResult::default(),
-            Some(Helper::Tftp) => {
-                self.expect_connection(
-                    &keys,
-                    control.reply,
-                    keys[0].ports().0,
-                    (record.mark(), record.label()),
-                );
-                InspectionResult::default()
-            }
-            Some(Helper::Ftp) => self.inspect_ftp(control, packet, keys),
-        }
+        self.inspect_found(control, packet, record, keys)
     }
 
-    fn inspect_ftp(&self, control: &ControlPacket, packet: &Packet<'_>, keys: [Key; 2]) -> InspectionResult {
-        let Some((tcp, payload)) = tcp_of(packet) else { return InspectionResult::default() };
-        let Some(record) = self.table.get().and_then(|table| table.get(control.handle)) else {
-            return InspectionResult::default();
+    /// Inspects a packet of the control connection with this record, which another thread may remove meanwhile.
+    pub(crate) fn inspect_found(
+        &self,
+        control: &ControlPacket,
+        packet: &Packet<'_>,
+        record: &Record,
+        keys: [Key; 2],
+    ) -> InspectionResult {
+        let result = match helper_of(record.helper_word()) {
+            None => InspectionResult::default(),
+            Some(Helper::Tftp) => {
+                let inherited = (record.mark(), record.label());
+                self.expect_connection(&keys, control.reply, keys[0].ports().0, inherited);
+                InspectionResult::default()
+            }
+            Some(Helper::Ftp) => self.inspect_ftp(control, packet, record, keys),
         };
+        // Otherwise nothing would remove what this call has added after the removal.
+        if self.table().get(control.handle).is_none() {
+            self.forget_control(&endpoints_of(&keys[0]));
+        }
+        result
+    }
+
+    fn inspect_ftp(
+        &self,
+        control: &ControlPacket,
+        packet: &Packet<'_>,
+        record: &Record,
+        keys: [Key; 2],
+    ) -> InspectionResult {
+        let Some((tcp, payload)) = tcp_of(packet) else { return InspectionResult::default() };
         let mut result = InspectionResult::default();
         match ftp::read(payload, keys[0].v6) {
             Message::Other => {}

@@ -81,6 +81,8 @@ pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;
 pub use tracker::{Action, Conntrack, EarlierLookUp, Metadata};
 
+#[cfg(all(test, not(loom)))]
+mod helper_tests;
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(all(test, not(loom)))]

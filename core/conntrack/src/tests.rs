@@ -16,12 +16,12 @@ const ACK: u16 = 16;
 const FIN: u16 = 1;
 const RST: u16 = 4;
 
-fn bytes_of(flow: &Flow, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn bytes_of(flow: &Flow, payload: &[u8]) -> Vec<u8> {
     compose(flow, payload)[ETHERNET..].to_vec()
 }
 
 /// A packet from host `src` to host `dst`, of some protocol, between ports (or with an ICMP type and identifier).
-fn flow_of(v6: bool, proto: u8, (src, a): (u8, u16), (dst, b): (u8, u16)) -> Flow {
+pub(crate) fn flow_of(v6: bool, proto: u8, (src, a): (u8, u16), (dst, b): (u8, u16)) -> Flow {
     let mut f = Flow {
         dl_dst: Mac([2; 6]),
         dl_type: if v6 { 0x86dd } else { 0x0800 },

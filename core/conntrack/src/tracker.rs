@@ -502,8 +502,9 @@ impl Conntrack {
 
     /// Removes a connection and its expectations; the connection still counts towards the limits. `None`: another thread has removed it.
     pub(crate) fn remove_counted(&self, handle: Handle) -> Option<CountedIn> {
-        self.forget_control(handle);
+        let control = self.control_endpoints(handle);
         let (zone, count_id) = self.table.get()?.remove(handle)?;
+        control.iter().for_each(|control| self.forget_control(control));
         Some(CountedIn { zone, count_id })
     }
 }

@@ -1,6 +1,6 @@
 //! One tracker used by several threads.
 
-use conntrack::{Action, Conntrack, Filter, Metadata, Nat, Packet, Side};
+use conntrack::{Action, Conntrack, Filter, Helper, Metadata, Nat, Packet, Side};
 use flow::Flow;
 use flow::flow::ct_state::{DST_NAT, ESTABLISHED, REPLY_DIR, TRACKED};
 use std::net::Ipv4Addr;
@@ -86,4 +86,29 @@ fn threads_do_not_get_the_answers_of_others() {
     assert_eq!((ct.count(), ct.dump(None, Millis(0)).len()), (PORTS.into(), PORTS.into()));
     assert_eq!(ct.flush(None, &everything), PORTS.into());
     assert!((0..PORTS).all(|n| ask(&ct, 6, 1000 + n)) && !ask(&ct, 6, 1), "all ports are free again");
+}
+
+/// A thread inspects packets of a control connection while another thread removes the connection: no expectation stays.
+#[test]
+fn no_expectation_survives_its_control_connection() {
+    let ct = Conntrack::new(1);
+    let action = Action { commit: true, helper: Some(Helper::Tftp), ..Action::default() };
+    for port in 1..2000 {
+        let l3 = l3(&udp((NETWORK, port), (SERVER, 69)));
+        let packet = Packet { ethertype: 0x0800, l3: &l3, sums: conntrack::UNVERIFIED };
+        let mut meta = Metadata::default();
+        ct.track(&packet, &mut meta, &action, Millis(0));
+        let control = meta.control.expect("a control connection");
+        let is_removed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_removed.load(Ordering::Relaxed) {
+                    ct.inspect(&control, &packet);
+                }
+            });
+            assert_eq!(ct.flush(None, &Filter::default()), 1);
+            is_removed.store(true, Ordering::Relaxed);
+        });
+        assert!(ct.dump_expected(None).is_empty(), "port {port}");
+    }
 }

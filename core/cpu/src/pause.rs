@@ -1,7 +1,8 @@
 //! Waiting in user space: the core pauses until the time-stamp counter reaches a value (`TPAUSE`).
 //!
 //! `TPAUSE` belongs to WAITPKG (Intel since Tremont and Alder Lake). The operating system limits its duration
-//! (`IA32_UMWAIT_CONTROL`; 100,000 cycles of the counter in Linux, 33 µs at 3 GHz), and any interrupt ends it, so the wait may be shorter than requested.
+//! (`IA32_UMWAIT_CONTROL`; 100,000 cycles of the counter in Linux, 33 µs at 3 GHz), and any interrupt ends it, so the wait may be
+//! shorter than requested.
 
 /// Returns whether the CPU has the instruction.
 pub fn can_pause() -> bool {

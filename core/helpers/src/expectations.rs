@@ -4,11 +4,12 @@
 //! known. It belongs to the control connection that announced it, and is removed together with that connection.
 //!
 //! **Bounds**: [`PER_PARENT_MAX`] expectations per control connection; a newer one replaces the oldest. [`EXPECTED_MAX`] in total; at this
-//! number, no more are added. Open vSwitch has neither bound.
+//! number, a new one replaces the oldest one of the zone that has the most (`zone_shares.rs`). Open vSwitch has neither bound.
 //!
 //! **Threads**: any. The check of a new connection costs one load if nothing is expected, otherwise a look-up under a mutex.
 
-use std::collections::{BTreeMap, VecDeque};
+use crate::zone_shares::ZoneShares;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -58,24 +59,75 @@ pub struct Expectation<N> {
     pub parent: Parent<N>,
 }
 
+/// An expectation in the table.
+#[derive(Debug)]
+struct Entry<N> {
+    parent: Parent<N>,
+    /// Number of expectations that were added before; it orders the expectations by age.
+    age: u64,
+}
+
 #[derive(Debug)]
 struct Tables<N> {
-    by_endpoints: BTreeMap<Endpoints, Parent<N>>,
-    /// Expectations of each control connection, the oldest first.
-    by_parent: BTreeMap<Endpoints, VecDeque<Endpoints>>,
+    by_endpoints: BTreeMap<Endpoints, Entry<N>>,
+    /// Expectations of each control connection by their age.
+    by_parent: BTreeMap<Endpoints, BTreeMap<u64, Endpoints>>,
+    shares: ZoneShares<Endpoints>,
+    /// The age of the next expectation.
+    next_age: u64,
+}
+
+impl<N: Copy> Tables<N> {
+    /// Adds an expectation that is not in the table.
+    fn insert(&mut self, endpoints: Endpoints, parent: Parent<N>) {
+        let age = self.next_age;
+        self.next_age += 1;
+        self.by_parent.entry(parent.endpoints).or_default().insert(age, endpoints);
+        self.shares.insert(endpoints.zone, age, endpoints);
+        self.by_endpoints.insert(endpoints, Entry { parent, age });
+    }
+
+    fn remove(&mut self, endpoints: &Endpoints) {
+        let Some(Entry { parent, age }) = self.by_endpoints.remove(endpoints) else { return };
+        self.shares.remove(endpoints.zone, age);
+        if let Some(of_parent) = self.by_parent.get_mut(&parent.endpoints) {
+            of_parent.remove(&age);
+            if of_parent.is_empty() {
+                self.by_parent.remove(&parent.endpoints);
+            }
+        }
+    }
+
+    /// The expectation that a new one of this control connection replaces; `None` if there is space for one more.
+    fn to_replace(&self, parent: &Endpoints, limit: usize) -> Option<Endpoints> {
+        let of_parent = self.by_parent.get(parent).filter(|of_parent| of_parent.len() >= PER_PARENT_MAX);
+        match of_parent {
+            Some(of_parent) => of_parent.values().next().copied(),
+            None => self.shares.to_evict().filter(|_| self.by_endpoints.len() >= limit),
+        }
+    }
 }
 
 /// All expected connections. `N` describes the translation of an expected connection.
 #[derive(Debug)]
 pub struct Expectations<N> {
     count: AtomicUsize,
+    /// Maximum number of expectations of all control connections.
+    limit: usize,
     tables: Mutex<Tables<N>>,
 }
 
 impl<N> Default for Expectations<N> {
     fn default() -> Expectations<N> {
-        let tables = Tables { by_endpoints: BTreeMap::new(), by_parent: BTreeMap::new() };
-        Expectations { count: AtomicUsize::new(0), tables: Mutex::new(tables) }
+        Expectations::with_limit(EXPECTED_MAX)
+    }
+}
+
+impl<N> Expectations<N> {
+    pub(crate) fn with_limit(limit: usize) -> Expectations<N> {
+        let (by_endpoints, by_parent) = (BTreeMap::new(), BTreeMap::new());
+        let tables = Tables { by_endpoints, by_parent, shares: ZoneShares::default(), next_age: 0 };
+        Expectations { count: AtomicUsize::new(0), limit, tables: Mutex::new(tables) }
     }
 }
 
@@ -88,26 +140,22 @@ impl<N: Copy> Expectations<N> {
         self.count.store(tables.by_endpoints.len(), Ordering::Relaxed);
     }
 
-    /// Adds an expectation of a connection with any source port. If the connection is expected already, nothing changes. `false`: the limit
-    /// for all control connections is reached.
-    pub fn add(&self, endpoints: Endpoints, parent: Parent<N>) -> bool {
+    /// Adds an expectation of a connection with any source port. If the connection is expected already, nothing changes. If a limit is
+    /// reached, the new expectation replaces another one.
+    ///
+    /// A caller that races with the removal of the control connection must check afterwards that the control connection still exists, and
+    /// call [`forget`](Self::forget) if not.
+    pub fn add(&self, endpoints: Endpoints, parent: Parent<N>) {
         let endpoints = Endpoints { src_port: 0, ..endpoints };
         let mut tables = self.lock();
         if tables.by_endpoints.contains_key(&endpoints) {
-            return true;
+            return;
         }
-        let of_parent = tables.by_parent.entry(parent.endpoints).or_default();
-        let oldest = if of_parent.len() == PER_PARENT_MAX { of_parent.pop_front() } else { None };
-        oldest.map(|oldest| tables.by_endpoints.remove(&oldest));
-        let fits = tables.by_endpoints.len() < EXPECTED_MAX;
-        if fits {
-            tables.by_parent.entry(parent.endpoints).or_default().push_back(endpoints);
-            tables.by_endpoints.insert(endpoints, parent);
-        } else if tables.by_parent.get(&parent.endpoints).is_some_and(VecDeque::is_empty) {
-            tables.by_parent.remove(&parent.endpoints);
+        if let Some(replaced) = tables.to_replace(&parent.endpoints, self.limit) {
+            tables.remove(&replaced);
         }
+        tables.insert(endpoints, parent);
         self.update_count(&tables);
-        fits
     }
 
     /// The control connection that announced a connection, if there is one. The expectation is kept, because the peer may connect again.
@@ -116,17 +164,17 @@ impl<N: Copy> Expectations<N> {
         if self.is_empty() {
             return None;
         }
-        self.lock().by_endpoints.get(&Endpoints { src_port: 0, ..*endpoints }).copied()
+        self.lock().by_endpoints.get(&Endpoints { src_port: 0, ..*endpoints }).map(|entry| entry.parent)
     }
 
     /// Removes the expectations of a control connection that was removed.
+    ///
+    /// It always takes the lock, because [`is_empty`](Self::is_empty) does not see an expectation that another thread is adding: either this
+    /// call finds the expectation, or the other thread finds that the control connection was removed.
     pub fn forget(&self, parent: &Endpoints) {
-        if self.is_empty() {
-            return;
-        }
         let mut tables = self.lock();
-        for endpoints in tables.by_parent.remove(parent).unwrap_or_default() {
-            tables.by_endpoints.remove(&endpoints);
+        for endpoints in tables.by_parent.remove(parent).unwrap_or_default().into_values() {
+            tables.remove(&endpoints);
         }
         self.update_count(&tables);
     }
@@ -149,6 +197,16 @@ impl<N: Copy> Expectations<N> {
             .by_endpoints
             .iter()
             .filter(|(endpoints, _)| zone.is_none_or(|zone| endpoints.zone == zone));
-        all.map(|(endpoints, parent)| Expectation { endpoints: *endpoints, parent: *parent }).collect()
+        all.map(|(endpoints, entry)| Expectation { endpoints: *endpoints, parent: entry.parent }).collect()
+    }
+
+    /// Whether the indexes are empty, too.
+    #[cfg(test)]
+    pub(crate) fn is_unused(&self) -> bool {
+        let tables = self.lock();
+        self.is_empty()
+            && tables.by_endpoints.is_empty()
+            && tables.by_parent.is_empty()
+            && tables.shares.is_empty()
     }
 }

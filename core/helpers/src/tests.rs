@@ -1,4 +1,4 @@
-//! FTP messages, by example and with random bytes; expectations and their bounds.
+//! FTP messages, by example and with random bytes; shifts of sequence numbers.
 
 use crate::ftp::{Announcement, MESSAGE_MAX, Message, Mode, address_text, read};
 use crate::*;
@@ -106,65 +106,6 @@ proptest! {
             prop_assert_eq!((found.address, &message[found.text]), (Some(address), text.as_str()));
         }
     }
-}
-
-fn endpoints(src: u64, dst: u64, src_port: u16, dst_port: u16) -> Endpoints {
-    Endpoints { proto: 6, src: [0, src], dst: [0, dst], src_port, dst_port, ..Endpoints::default() }
-}
-
-fn parent(n: u16) -> Parent<()> {
-    Parent { endpoints: endpoints(1, 2, n, 21), mark: n.into(), ..Parent::default() }
-}
-
-#[test]
-fn an_expected_connection_is_found_by_all_but_its_source_port() {
-    let all = Expectations::default();
-    assert!(all.is_empty() && all.find(&endpoints(2, 1, 20, 5000)).is_none());
-    assert!(all.add(endpoints(2, 1, 0, 5000), parent(7)));
-    assert_eq!(all.find(&endpoints(2, 1, 20, 5000)), Some(parent(7)));
-    for other in [
-        endpoints(2, 1, 20, 5001),
-        endpoints(1, 2, 20, 5000),
-        Endpoints { zone: 1, ..endpoints(2, 1, 20, 5000) },
-        Endpoints { proto: 17, ..endpoints(2, 1, 20, 5000) },
-    ] {
-        assert_eq!(all.find(&other), None, "{other:?}");
-    }
-    // The first connection that announces it is its parent.
-    assert!(all.add(endpoints(2, 1, 0, 5000), parent(8)));
-    assert_eq!(
-        (all.find(&endpoints(2, 1, 1, 5000)), all.len(), all.dump(Some(1)).len()),
-        (Some(parent(7)), 1, 0)
-    );
-    all.forget(&parent(8).endpoints);
-    all.forget(&parent(7).endpoints);
-    assert!(all.is_empty() && all.dump(None).is_empty());
-}
-
-#[test]
-fn expectations_are_bounded() {
-    let all = Expectations::default();
-    let n = PER_PARENT_MAX as u16;
-    for port in 1..=n + 5 {
-        assert!(all.add(endpoints(2, 1, 0, port), parent(7)));
-    }
-    assert_eq!(
-        (all.len(), all.find(&endpoints(2, 1, 0, 5)), all.find(&endpoints(2, 1, 0, 6))),
-        (PER_PARENT_MAX, None, Some(parent(7)))
-    );
-    let mut more = 0;
-    while all.add(
-        endpoints(more + 3, 1, 0, 80),
-        Parent { endpoints: endpoints(more + 3, 2, 1, 21), ..Parent::default() },
-    ) {
-        more += 1;
-    }
-    assert_eq!(all.len(), EXPECTED_MAX);
-    // A refused expectation leaves nothing behind, and a control connection that has expectations may replace
-    // them.
-    assert!(all.add(endpoints(2, 1, 0, n + 6), parent(7)));
-    all.forget(&parent(7).endpoints);
-    assert_eq!(all.len(), EXPECTED_MAX - PER_PARENT_MAX);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `dpctl/*-flow*`: shows, adds, changes and removes megaflows.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, open};
+use crate::flow_file;
 use crate::names::{DatapathNames, DatapathNumbers};
 use datapath::PutError;
 use dpif::text::{DpPortNames, NoNames, parse_actions, parse_key};
@@ -9,6 +10,7 @@ use flow::Flow;
 use flow::tlv::Layout;
 use runtime::Module;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use switch::{Backer, Switch};
 use translation::flow_text::{Style, flow_line, stats_text};
@@ -312,7 +314,7 @@ pub(crate) fn from_file(
     let (backer, _) = open(switch, call, args, 2)?;
     let dp = backer.name();
     let path = args.last().map(String::as_str).unwrap_or_default();
-    let text = match std::fs::read_to_string(path) {
+    let text = match flow_file::read(Path::new(path)) {
         Ok(text) => text,
         Err(e) => {
             call.error(&format!("Opening file \"{path}\" failed"), Some(&runtime::error_text(&e)));

@@ -32,6 +32,7 @@ mod dummy;
 mod execute;
 mod fdb;
 mod features;
+mod flow_file;
 mod forced_sessions;
 mod ingress_bridge;
 mod last_drop;

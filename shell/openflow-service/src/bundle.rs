@@ -12,12 +12,9 @@ use ofproto::tlv::fields_used;
 use openflow::flow_mod::FlowCommand;
 use openflow::session::{BundleControl, BundleControlType};
 use openflow::{Body, Message, OfError, Version};
-use units::Millis;
 
 /// Limit of open bundles of one connection.
 const BUNDLES_MAX: usize = 1024;
-/// Limit of the memory of all open bundles of a bridge, in bytes: 2 GiB hold three million flows.
-const MEMORY_MAX: usize = 2 << 30;
 /// Estimated memory of a message in a bundle in addition to its encoded length, in bytes.
 const MESSAGE_OVERHEAD: usize = 512;
 
@@ -43,15 +40,23 @@ impl RequestContext<'_> {
     }
 
     fn open(&mut self, control: &BundleControl, raw: &[u8]) -> Result<(), OfError> {
-        let bundle = new_bundle(control.flags, raw, self.now);
-        let bundles = &mut self.session()?.bundles;
-        if bundles.remove(&control.bundle).is_some() {
+        if self.session()?.bundles.remove(&control.bundle).is_some() {
             return Err(OfError::BfcBadId);
         }
-        if bundles.len() >= BUNDLES_MAX {
+        self.insert(control.bundle, control.flags, raw)
+    }
+
+    /// Opens a bundle whose number is not in use; `raw` is the request that opens it.
+    fn insert(&mut self, number: u32, flags: u16, raw: &[u8]) -> Result<(), OfError> {
+        let own = self.session()?.bundles.len();
+        let totals = &self.bridge.unfinished.open_bundles;
+        if own >= BUNDLES_MAX || !totals.has_space_for(own) {
             return Err(OfError::BfcOutOfBundles);
         }
-        bundles.insert(control.bundle, bundle);
+        let messages = Box::new(BundleMessages::new(totals.open()));
+        let (used, request) = (self.now, raw.to_vec());
+        let bundle = OpenBundle { flags, closed: false, messages, memory: 0, used, request };
+        self.session()?.bundles.insert(number, bundle);
         Ok(())
     }
 
@@ -118,38 +123,30 @@ impl RequestContext<'_> {
         self.refuse_secondary()?;
         let (content, fields) = self.check_message(add.message?, version)?;
         let now = self.now;
-        let cost = raw.len() + MESSAGE_OVERHEAD;
-        let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
-        let fits = open.sum::<usize>() + cost <= MEMORY_MAX;
-        let bundles = &mut self.session()?.bundles;
-        if !bundles.contains_key(&add.bundle) && bundles.len() >= BUNDLES_MAX {
-            return Err(OfError::BfcOutOfBundles);
+        if !self.session()?.bundles.contains_key(&add.bundle) {
+            self.insert(add.bundle, add.flags, raw)?;
         }
-        let bundle = bundles.entry(add.bundle).or_insert_with(|| new_bundle(add.flags, raw, now));
+        let bundles = &mut self.session()?.bundles;
+        let bundle = bundles.get_mut(&add.bundle).ok_or(OfError::BfcBadId)?;
         let error = match bundle {
             b if b.closed => OfError::BfcBundleClosed,
             b if b.flags != add.flags => OfError::BfcBadFlags,
             b => {
                 b.used = now;
-                match b.messages.downcast_mut::<BundleMessages>() {
-                    Some(messages) if fits => {
-                        b.memory += cost;
-                        messages.push(content, fields, raw);
-                        return Ok(());
-                    }
-                    _ => OfError::BfcMsgTooMany,
+                let cost = raw.len() + MESSAGE_OVERHEAD;
+                if let Some(messages) = b.messages.downcast_mut::<BundleMessages>()
+                    && messages.grow(cost)
+                {
+                    b.memory += cost;
+                    messages.push(content, fields, raw);
+                    return Ok(());
                 }
+                OfError::BfcMsgTooMany
             }
         };
         bundles.remove(&add.bundle);
         Err(error)
     }
-}
-
-/// A new bundle; `raw` is the request that opened it.
-fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
-    let messages = Box::new(BundleMessages::default());
-    OpenBundle { flags, closed: false, messages, memory: 0, used: now, request: raw.to_vec() }
 }
 
 /// Bit mask of the tunnel option fields in the flow that a message adds or modifies; 0 for other messages.

@@ -83,7 +83,8 @@ impl RequestContext<'_> {
             return Err(OfError::BfcBadFlags);
         }
         let opened = bundle.request.clone();
-        let messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
+        let mut messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
+        messages.leave_totals();
         let quoted = QuotedRequests { bundle: control.bundle, committed: raw.to_vec(), opened };
         let is_long = messages.len() >= BACKGROUND_MESSAGES
             || self.bridge.ofproto.flow_count() >= BACKGROUND_FLOWS

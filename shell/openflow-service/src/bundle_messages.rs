@@ -4,6 +4,7 @@
 //! commit progresses. The allocator does not mix large pieces with small objects, so the memory of a freed piece can be returned to the
 //! kernel as a whole, whichever thread frees it.
 
+use crate::bundle_totals::BundleShare;
 use ofproto::FlowRequest;
 use openflow::group::GroupMod;
 use openflow::meter::MeterMod;
@@ -34,6 +35,8 @@ pub(crate) struct BundleMessages {
     pieces: Vec<Piece>,
     len: usize,
     fields: u64,
+    /// `None`: these messages do not count, because a commit has taken them out of their bundle.
+    share: Option<BundleShare>,
 }
 
 /// Consecutive messages, with the bytes of the requests that added them, which error replies quote.
@@ -46,6 +49,21 @@ pub(crate) struct Piece {
 }
 
 impl BundleMessages {
+    /// The messages of a new bundle.
+    pub(crate) fn new(share: BundleShare) -> BundleMessages {
+        BundleMessages { share: Some(share), ..BundleMessages::default() }
+    }
+
+    /// Counts the memory of a message. Returns false if the limit of all open bundles would be exceeded.
+    pub(crate) fn grow(&mut self, memory: usize) -> bool {
+        self.share.as_mut().is_some_and(|share| share.grow(memory))
+    }
+
+    /// Removes the messages from the totals of the open bundles.
+    pub(crate) fn leave_totals(&mut self) {
+        self.share = None;
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

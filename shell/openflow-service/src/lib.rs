@@ -11,7 +11,7 @@
 //! | `unfinished.rs` | work that takes several turns: commits, dumps, barriers |
 //! | `requests.rs`, `request_context.rs`, `outside_bridge.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
-//! | `bundle.rs`, `bundle_messages.rs`, `bundle_commit.rs` | bundles: many requests that are executed together |
+//! | `bundle.rs`, `bundle_messages.rs`, `bundle_totals.rs`, `bundle_commit.rs` | bundles: many requests that are executed together |
 //! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | queries, settings of a connection, roles |
 //! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
 //! | `announce.rs`, `group_log.rs` | messages to controllers and the log about changes |
@@ -35,6 +35,7 @@ mod bridge_mirror;
 mod bundle;
 mod bundle_commit;
 mod bundle_messages;
+mod bundle_totals;
 mod config;
 mod controller_state;
 mod dump;
@@ -82,5 +83,7 @@ pub use requests::{continue_work, handle};
 pub use sorted_values::SortedValues;
 pub use unfinished::{Barrier, Unfinished};
 
+#[cfg(test)]
+mod bundle_tests;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ use transport::{Stream, Target};
 use units::{Millis, OfPort};
 use xlate::BridgeId;
 
-const NOW: Millis = Millis(1000);
+pub(crate) const NOW: Millis = Millis(1000);
 
 #[derive(Default)]
 struct Idle {
@@ -90,14 +90,14 @@ impl OutsideBridge for Idle {
     }
 }
 
-struct TestBridge {
-    dir: PathBuf,
-    bridge: Bridge,
+pub(crate) struct TestBridge {
+    pub(crate) dir: PathBuf,
+    pub(crate) bridge: Bridge,
     outside: Idle,
     stream: Stream,
     input: Vec<u8>,
     version: Version,
-    next: u32,
+    pub(crate) next: u32,
 }
 
 pub(crate) fn config() -> config::BridgeConfig {
@@ -151,7 +151,7 @@ pub(crate) fn port(number: u16) -> BridgePort {
 }
 
 impl TestBridge {
-    fn new(name: &str, version: Version) -> TestBridge {
+    pub(crate) fn new(name: &str, version: Version) -> TestBridge {
         let dir = std::env::temp_dir().join(format!("switch-of-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
@@ -174,7 +174,7 @@ impl TestBridge {
     }
 
     /// Sends a request and returns all replies.
-    fn ask(&mut self, body: Body) -> Vec<Body> {
+    pub(crate) fn ask(&mut self, body: Body) -> Vec<Body> {
         self.next += 1;
         let message = Message::new(self.version, Xid(self.next), body);
         let frames = openflow::encode(&message, Dialect::default()).unwrap();
@@ -188,13 +188,17 @@ impl TestBridge {
     }
 
     /// A turn of the main loop without a new request; it completes a commit.
-    fn turn(&mut self) -> Vec<Body> {
-        self.bridge.conns.run(NOW);
+    pub(crate) fn turn(&mut self) -> Vec<Body> {
+        self.turn_at(NOW)
+    }
+
+    pub(crate) fn turn_at(&mut self, now: Millis) -> Vec<Body> {
+        self.bridge.conns.run(now);
         continue_work(&mut self.bridge, &mut self.outside, true);
-        while let Some(request) = self.bridge.conns.next_request(NOW) {
+        while let Some(request) = self.bridge.conns.next_request(now) {
             handle(&mut self.bridge, &mut self.outside, request);
         }
-        self.bridge.conns.flush(NOW);
+        self.bridge.conns.flush(now);
         self.replies()
     }
 
@@ -231,7 +235,7 @@ impl TestBridge {
         }
     }
 
-    fn bundle(&mut self, kind: BundleControlType) -> Vec<Body> {
+    pub(crate) fn bundle(&mut self, kind: BundleControlType) -> Vec<Body> {
         self.ask(Body::BundleControl(BundleControl { bundle: 7, kind, flags: 3 }))
     }
 
@@ -248,17 +252,17 @@ impl Drop for TestBridge {
     }
 }
 
-fn flow(in_port: u16, actions: Vec<Action>) -> FlowMod {
+pub(crate) fn flow(in_port: u16, actions: Vec<Action>) -> FlowMod {
     let mut matching = Match::CATCHALL;
     matching.set(FieldId::InPort, in_port.into());
     FlowMod { table: 0, matching, actions, ..FlowMod::default() }
 }
 
-fn mod_(fm: FlowMod) -> Body {
+pub(crate) fn mod_(fm: FlowMod) -> Body {
     Body::FlowMod(Box::new(fm))
 }
 
-fn errors(bodies: &[Body]) -> Vec<OfError> {
+pub(crate) fn errors(bodies: &[Body]) -> Vec<OfError> {
     let error = |b: &Body| match b {
         Body::Error(e) => e.error,
         _ => None,

@@ -1,5 +1,6 @@
 //! Work of a bridge that takes several turns of the main loop: the commit of a bundle, dumps, barriers, removals of tracked connections.
 
+use crate::bundle_totals::BundleTotals;
 use ofconn::ConnId;
 use ofproto::{Bundle, Rule, Tables};
 use openflow::flow_mod::FlowCommand;
@@ -25,6 +26,8 @@ pub struct Unfinished {
     pub barriers: BTreeMap<ConnId, Barrier>,
     /// Numbers of the removals of tracked connections, by the OpenFlow connection that requested them.
     pub flushes: BTreeMap<ConnId, u64>,
+    /// The number and the memory of the open bundles of all connections; the bundles are in the sessions.
+    pub open_bundles: BundleTotals,
 }
 
 impl Unfinished {

@@ -463,8 +463,8 @@ impl Switch {
         }
     }
 
-    /// Updates everything that depends on the ports of bridges (addresses, bonds, spanning trees, QoS, snapshots) after ports changed without a change of
-    /// the database.
+    /// Updates everything that depends on the ports of bridges (addresses, bonds, spanning trees, QoS, snapshots) after ports changed without
+    /// a change of the database.
     fn ports_changed(&mut self) {
         self.bridges.values_mut().for_each(crate::configure_bridge::derive_from_ports);
         self.configure_link_aggregation();

@@ -254,7 +254,10 @@ fn ipfix_of(row: &IpfixConfig) -> Ipfix {
     };
     let too_long = row.virtual_id.as_ref().is_some_and(|id| id.len() > VIRTUAL_ID_MAX);
     if too_long {
-        runtime::warn!(LOG, "IPFIX: virtual_obs_id is longer than {VIRTUAL_ID_MAX} bytes; nothing is exported");
+        runtime::warn!(
+            LOG,
+            "IPFIX: virtual_obs_id is longer than {VIRTUAL_ID_MAX} bytes; nothing is exported"
+        );
     }
     let targets = if too_long { Vec::new() } else { row.targets.clone() };
     Ipfix { targets, exporter, tunnels: row.tunnels }
