@@ -82,8 +82,9 @@ impl Condition {
     }
 
     /// Whether the row meets at least one clause, as a monitor condition requires. An empty condition is met by every
-    /// row.
-    pub fn any(&self, row: &Row) -> bool {
+    /// row. The tests compare the faster look-up of monitors with this function.
+    #[cfg(test)]
+    pub(crate) fn any(&self, row: &Row) -> bool {
         self.0.is_empty() || self.0.iter().any(|clause| clause.holds(row))
     }
 
@@ -107,7 +108,12 @@ impl Condition {
 }
 
 impl Clause {
-    fn from_json(table: &TableSchema, json: &Json, symbols: Option<&mut Symbols>) -> Result<Clause, Error> {
+    /// Reads a clause.
+    pub(crate) fn from_json(
+        table: &TableSchema,
+        json: &Json,
+        symbols: Option<&mut Symbols>,
+    ) -> Result<Clause, Error> {
         if let Some(constant) = json.as_bool() {
             return Ok(Clause::Constant(constant));
         }
@@ -143,7 +149,8 @@ impl Clause {
         Ok(Clause::Compare(column, function, Datum::from_json(value, &ty, symbols)?))
     }
 
-    fn holds(&self, row: &Row) -> bool {
+    /// Whether the row meets the clause.
+    pub(crate) fn holds(&self, row: &Row) -> bool {
         let (column, function, argument) = match self {
             Clause::Constant(constant) => return *constant,
             Clause::Compare(column, function, argument) => (*column, *function, argument),

@@ -1,12 +1,17 @@
 //! Named locks of a server's sessions: `lock`, `steal`, `unlock` (RFC 7047 section 4.1.8). The operation `assert`
 //! (section 5.2.10) checks [`LockTable::owns`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of locks that one session may own, wait for, or have lost to `steal` without unlocking them since.
+pub const MAX_LOCKS: usize = 1000;
 
 /// The owner of each lock and the sessions that wait for it. `S` identifies a session.
 #[derive(Default)]
 pub struct LockTable<S> {
     locks: BTreeMap<String, Queue<S>>,
+    /// The names of the locks whose queue contains the session, so that the end of a session reads only these.
+    names: BTreeMap<S, BTreeSet<String>>,
 }
 
 struct Queue<S> {
@@ -23,12 +28,14 @@ pub enum LockError {
     Already,
     /// The session has not requested the lock.
     Never,
+    /// The session has [`MAX_LOCKS`] locks.
+    TooMany,
 }
 
-impl<S: Copy + Eq> LockTable<S> {
+impl<S: Copy + Ord> LockTable<S> {
     /// A table without locks.
     pub fn new() -> Self {
-        LockTable { locks: BTreeMap::new() }
+        LockTable { locks: BTreeMap::new(), names: BTreeMap::new() }
     }
 
     /// Requests a lock; returns whether the session now owns it.
@@ -60,17 +67,18 @@ impl<S: Copy + Eq> LockTable<S> {
         if queue.sessions.is_empty() && queue.lost.is_empty() {
             self.locks.remove(name);
         }
+        if let Some(names) = self.names.get_mut(&session) {
+            names.remove(name);
+            if names.is_empty() {
+                self.names.remove(&session);
+            }
+        }
         Ok(next_owner)
     }
 
     /// Removes a session from all locks; returns the locks that got a new owner, each with this owner.
     pub fn end_session(&mut self, session: S) -> Vec<(String, S)> {
-        let names: Vec<String> = self
-            .locks
-            .iter()
-            .filter(|(_, q)| q.contains_session(session))
-            .map(|(name, _)| name.clone())
-            .collect();
+        let names = self.names.get(&session).cloned().unwrap_or_default();
         let pass =
             |name: String| self.unlock(&name, session).ok().flatten().map(|next_owner| (name, next_owner));
         names.into_iter().filter_map(pass).collect()
@@ -85,7 +93,8 @@ impl<S: Copy + Eq> LockTable<S> {
     /// `steal`.
     pub fn of_session(&self, session: S) -> [Vec<&str>; 3] {
         let mut lists = [const { Vec::new() }; 3];
-        for (name, queue) in &self.locks {
+        for name in self.names.get(&session).into_iter().flatten() {
+            let Some(queue) = self.locks.get(name) else { continue };
             let place = match queue.sessions.iter().position(|s| *s == session) {
                 Some(0) => 0,
                 Some(_) => 1,
@@ -99,11 +108,16 @@ impl<S: Copy + Eq> LockTable<S> {
 
     /// The queue of a lock that the session has not requested yet.
     fn queue_for_new(&mut self, name: &str, session: S) -> Result<&mut Queue<S>, LockError> {
-        let queue = self
-            .locks
-            .entry(name.to_owned())
-            .or_insert_with(|| Queue { sessions: Vec::new(), lost: Vec::new() });
-        if queue.contains_session(session) { Err(LockError::Already) } else { Ok(queue) }
+        let names = self.names.get(&session);
+        if names.is_some_and(|names| names.contains(name)) {
+            return Err(LockError::Already);
+        }
+        if names.is_some_and(|names| names.len() >= MAX_LOCKS) {
+            return Err(LockError::TooMany);
+        }
+        self.names.entry(session).or_default().insert(name.to_owned());
+        let empty = || Queue { sessions: Vec::new(), lost: Vec::new() };
+        Ok(self.locks.entry(name.to_owned()).or_insert_with(empty))
     }
 }
 
@@ -133,5 +147,25 @@ mod tests {
         assert_eq!(locks.unlock("a", 1), Ok(None));
         assert_eq!(locks.end_session(3), [("a".to_owned(), 2)]);
         assert_eq!(locks.unlock("b", 2), Err(LockError::Never));
+    }
+    #[test]
+    fn a_session_has_a_limited_number_of_locks() {
+        let mut locks = LockTable::new();
+        for at in 0..MAX_LOCKS {
+            assert_eq!(locks.lock(&format!("l{at}"), 1), Ok(true));
+        }
+        assert_eq!(locks.lock("more", 1), Err(LockError::TooMany));
+        assert_eq!(locks.steal("more", 1), Err(LockError::TooMany));
+        // A lock that was lost still counts until the session unlocks it.
+        assert_eq!(locks.steal("l0", 2), Ok(Some(1)));
+        assert_eq!(locks.lock("more", 1), Err(LockError::TooMany));
+        assert_eq!(locks.unlock("l0", 1), Ok(None));
+        assert_eq!(locks.lock("more", 1), Ok(true));
+        // The other session is not affected.
+        assert_eq!(locks.lock("more", 2), Ok(false));
+        assert_eq!(locks.end_session(1), [("more".to_owned(), 2)]);
+        assert_eq!(locks.of_session(1).map(|names| names.len()), [0, 0, 0]);
+        assert_eq!(locks.locks.len(), 2);
+        assert_eq!(locks.names.len(), 1);
     }
 }

@@ -5,7 +5,6 @@
 //! row.
 
 use crate::Error;
-use crate::condition::Condition;
 use crate::database::{Changes, Database, Row, RowChange};
 use crate::json::parse_uuid;
 use crate::members::{Kinds, Members};
@@ -17,10 +16,13 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 mod compose;
+mod filter;
 mod method;
 mod watch;
 
 use compose::Updates;
+use filter::Filter;
+pub use filter::{ConditionCost, MonitorLimits};
 pub use method::MonitorMethod;
 use watch::{Select, Watch};
 
@@ -35,8 +37,18 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Creates a monitor from the request's `params`; also returns the text of the result.
+    /// Creates a monitor without limits from the request's `params`; also returns the text of the result.
     pub fn create(db: &Database, method: MonitorMethod, params: &Json) -> Result<(Monitor, String), Error> {
+        Monitor::create_within(db, method, params, &MonitorLimits::default())
+    }
+
+    /// Creates a monitor from the request's `params`, within limits; also returns the text of the result.
+    pub fn create_within(
+        db: &Database,
+        method: MonitorMethod,
+        params: &Json,
+        limits: &MonitorLimits,
+    ) -> Result<(Monitor, String), Error> {
         let items = params.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = match method {
             MonitorMethod::Plain => items.len() >= 3,
@@ -55,6 +67,7 @@ impl Monitor {
             let table = known_table(db.schema(), name)?;
             for request in one_or_many(request) {
                 monitor.add(table, &db.schema().tables[table], request)?;
+                limits.check(monitor.condition_cost())?;
             }
         }
         let since = match items.get(3) {
@@ -64,7 +77,7 @@ impl Monitor {
         let found = since.is_some();
         let updates = match since {
             Some(changes) => monitor.updates(db.schema(), &changes),
-            None => monitor.initial_updates(db),
+            None => monitor.initial_updates(db, limits)?,
         };
         let updates = updates.unwrap_or_else(|| "{}".to_owned());
         let result = match method {
@@ -85,14 +98,14 @@ impl Monitor {
         let select = members.optional("select", Kinds::OBJECT);
         members.finish()?;
         let select = Select::from_json(select, &schema.name)?;
-        let condition = condition.map(|json| Condition::from_json(schema, json, None)).transpose()?;
+        let filter = Filter::from_json(schema, condition)?;
         let watch = self.tables.entry(table).or_insert_with(|| Watch {
             select: Select(0),
             columns: Vec::new(),
-            condition: Condition::default(),
+            filter: Filter::default(),
         });
         watch.select = Select(watch.select.0 | select.0);
-        watch.condition = condition.unwrap_or_default();
+        watch.filter = filter;
         match columns {
             None => {
                 for column in (0..schema.columns.len()).filter(|&c| c != UUID_COLUMN) {
@@ -123,6 +136,13 @@ impl Monitor {
         &self.database
     }
 
+    /// What its conditions cost.
+    pub fn condition_cost(&self) -> ConditionCost {
+        let mut cost = ConditionCost::default();
+        self.tables.values().for_each(|watch| cost += watch.filter.cost());
+        cost
+    }
+
     /// Equal for monitors that get the same updates; `None`: compose the updates of this monitor separately.
     pub fn request_hash(&self) -> Option<u128> {
         self.request_hash
@@ -141,13 +161,24 @@ impl Monitor {
         format!("{{\"id\":null,\"method\":\"{notification}\",\"params\":[{},{since}{shared_part}]}}", self.id)
     }
 
-    /// Executes `monitor_cond_change`. `taken`: whether the session has another monitor with this id. Returns the text of
-    /// the notification about rows that match only the old or only the new conditions.
+    /// Executes `monitor_cond_change` without limits; see [`Monitor::change_conditions_within`].
     pub fn change_conditions(
         &mut self,
         db: &Database,
         params: &Json,
         taken: impl Fn(&Json) -> bool,
+    ) -> Result<Option<String>, Error> {
+        self.change_conditions_within(db, params, taken, &MonitorLimits::default())
+    }
+
+    /// Executes `monitor_cond_change`. `taken`: whether the session has another monitor with this id. Returns the text of
+    /// the notification about rows that match only the old or only the new conditions. An error changes nothing.
+    pub fn change_conditions_within(
+        &mut self,
+        db: &Database,
+        params: &Json,
+        taken: impl Fn(&Json) -> bool,
+        limits: &MonitorLimits,
     ) -> Result<Option<String>, Error> {
         let Some([_, new_id, requests]) = params.as_array().map(Vec::as_slice) else {
             return Err(Error::syntax(params, "invalid parameters"));
@@ -158,9 +189,27 @@ impl Monitor {
         let Some(requests) = requests.as_object() else {
             return Err(Error::bare_syntax("monitor-cond-change-requests must be object"));
         };
-        let mut conditions = BTreeMap::new();
+        let filters = self.changed_filters(db.schema(), requests)?;
+        let mut cost = ConditionCost::default();
+        for (table, watch) in &self.tables {
+            cost += filters.get(table).unwrap_or(&watch.filter).cost();
+        }
+        limits.check(cost)?;
+        let updates = self.replace_filters(db, filters, limits)?;
+        self.request_hash = None;
+        self.id = new_id.clone();
+        Ok(updates.map(|updates| self.notification(&updates, db.last_transaction())))
+    }
+
+    /// The new conditions of a `monitor_cond_change` request.
+    fn changed_filters(
+        &self,
+        schema: &Schema,
+        requests: &serde_json::Map<String, Json>,
+    ) -> Result<BTreeMap<usize, Filter>, Error> {
+        let mut filters = BTreeMap::new();
         for (name, request) in requests {
-            let table = known_table(db.schema(), name)?;
+            let table = known_table(schema, name)?;
             if !self.tables.contains_key(&table) {
                 return Err(Error::bare_syntax(format!("no table named {name} in monitor session")));
             }
@@ -168,52 +217,59 @@ impl Monitor {
                 return Err(Error::bare_syntax(format!("table {name} no monitor-cond-change JSON array")));
             };
             for item in items {
-                conditions.insert(table, changed_condition(&db.schema().tables[table], item)?);
+                filters.insert(table, changed_filter(&schema.tables[table], item)?);
             }
         }
-        self.request_hash = None;
-        let updates = self.replace_conditions(db, conditions);
-        self.id = new_id.clone();
-        Ok(updates.map(|updates| self.notification(&updates, db.last_transaction())))
+        Ok(filters)
     }
 
     /// Replaces conditions; returns the updates for rows that match only the old or only the new conditions.
-    fn replace_conditions(
+    fn replace_filters(
         &mut self,
         db: &Database,
-        conditions: BTreeMap<usize, Condition>,
-    ) -> Option<String> {
+        filters: BTreeMap<usize, Filter>,
+        limits: &MonitorLimits,
+    ) -> Result<Option<String>, Error> {
         let mut updates = Updates::default();
-        for (table, condition) in conditions {
-            let Some(watch) = self.tables.get_mut(&table) else { continue };
-            let old = std::mem::replace(&mut watch.condition, condition);
-            let schema = &db.schema().tables[table];
-            for row in db.tables()[table].rows().values() {
-                let update = match (old.any(row), watch.condition.any(row)) {
+        for (table, filter) in &filters {
+            let Some(watch) = self.tables.get(table) else { continue };
+            let schema = &db.schema().tables[*table];
+            for (at, row) in db.tables()[*table].rows().values().enumerate() {
+                limits.check_abandoned(at)?;
+                let update = match (watch.filter.matches(row), filter.matches(row)) {
                     (false, true) => watch.compose(self.method, schema, None, Some(row), false),
                     (true, false) => watch.compose(self.method, schema, Some(row), None, false),
                     _ => None,
                 };
                 if let Some(update) = update {
-                    updates.add(table, &schema.name, row.uuid(), &update);
+                    updates.add(*table, &schema.name, row.uuid(), &update);
                 }
             }
         }
-        updates.finish()
+        for (table, filter) in filters {
+            if let Some(watch) = self.tables.get_mut(&table) {
+                watch.filter = filter;
+            }
+        }
+        Ok(updates.finish())
     }
 
     /// The updates with all rows that match, for the reply to the request.
-    fn initial_updates(&self, db: &Database) -> Option<String> {
+    fn initial_updates(&self, db: &Database, limits: &MonitorLimits) -> Result<Option<String>, Error> {
         let mut updates = Updates::default();
         for (&table, watch) in &self.tables {
             let schema = &db.schema().tables[table];
-            for row in db.tables()[table].rows().values().filter(|row| watch.condition.any(row)) {
+            for (at, row) in db.tables()[table].rows().values().enumerate() {
+                limits.check_abandoned(at)?;
+                if !watch.filter.matches(row) {
+                    continue;
+                }
                 if let Some(update) = watch.compose(self.method, schema, None, Some(row), true) {
                     updates.add(table, &schema.name, row.uuid(), &update);
                 }
             }
         }
-        updates.finish()
+        Ok(updates.finish())
     }
 
     /// The updates for some changes, which must be sorted by table.
@@ -222,7 +278,7 @@ impl Monitor {
         for change in changes {
             let Some(watch) = self.tables.get(&change.table) else { continue };
             fn visible<'r>(row: &'r Option<Arc<Row>>, watch: &Watch) -> Option<&'r Row> {
-                row.as_deref().filter(|row| watch.condition.any(row))
+                row.as_deref().filter(|row| watch.filter.matches(row))
             }
             let (old, new) = (visible(&change.old, watch), visible(&change.new, watch));
             let table = &schema.tables[change.table];
@@ -248,7 +304,7 @@ fn one_or_many(json: &Json) -> &[Json] {
     json.as_array().map_or(std::slice::from_ref(json), Vec::as_slice)
 }
 
-fn changed_condition(table: &TableSchema, json: &Json) -> Result<Condition, Error> {
+fn changed_filter(table: &TableSchema, json: &Json) -> Result<Filter, Error> {
     let mut members = Members::new(json, format!("table {}", table.name));
     let columns = members.optional("columns", Kinds::ARRAY);
     let condition = members.optional("where", Kinds::ARRAY);
@@ -256,7 +312,7 @@ fn changed_condition(table: &TableSchema, json: &Json) -> Result<Condition, Erro
     if columns.is_some() {
         return Err(Error::syntax(json, "changing columns is unsupported"));
     }
-    Condition::from_json(table, condition.unwrap_or(&Json::Null), None)
+    Filter::from_json(table, condition)
 }
 
 /// All changes since a transaction, merged to one change per row; `None` if the history does not reach back that far.

@@ -12,83 +12,19 @@ use crate::json::{as_integer, parse_uuid};
 use crate::members::{Kinds, Members};
 use crate::mutation::Mutation;
 use crate::operation::Operation;
-use crate::rbac::{Client, Rule, refusal};
+use crate::rbac::{Rule, refusal};
 use crate::schema::{TableSchema, VERSION_COLUMN};
 use crate::value::{Datum, Symbols};
 use crate::{Error, Parameters};
 use serde_json::Map;
 use serde_json::Value as Json;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Context of a transaction.
-pub struct Context<'a> {
-    /// Milliseconds since the request was received.
-    pub elapsed_ms: i64,
-    /// Whether the session owns the named lock.
-    pub owns_lock: &'a dyn Fn(&str) -> bool,
-    /// Whether changes are refused.
-    pub read_only: bool,
-    /// The client, for role-based access control.
-    pub client: Client<'a>,
-    /// Whether to cancel the transaction because its client has disconnected.
-    pub is_abandoned: &'a dyn Fn() -> bool,
-    /// The transaction fails if the rows that it selects take more memory than this, in bytes, and the complete database
-    /// as it was before the transaction: `ovsdb-client backup` selects it completely. Results of other operations do not
-    /// count: they have a small fixed size, so the number of operations limits them.
-    pub max_selected: usize,
-    /// Estimated memory of the rows that the transaction has selected, in bytes; counted by [`execute`].
-    pub selected: Cell<usize>,
-    /// The transaction fails if the values that `update` and `mutate` write to more than one row take more than this, in
-    /// bytes, if each row but the first has a copy. The rows share such a value, but the record of the transaction and the
-    /// updates of monitors contain it for each row.
-    pub max_copied: usize,
-    /// Estimated memory of these copies, in bytes; counted by [`execute`].
-    pub copied: Cell<usize>,
-}
+mod context;
 
-impl Default for Context<'_> {
-    /// The context of a request that was received just now from a connected client with all permissions, which may select
-    /// any number of rows.
-    fn default() -> Self {
-        Context {
-            elapsed_ms: 0,
-            owns_lock: &|_| false,
-            read_only: false,
-            client: Client::default(),
-            is_abandoned: &|| false,
-            max_selected: usize::MAX,
-            selected: Cell::new(0),
-            max_copied: usize::MAX,
-            copied: Cell::new(0),
-        }
-    }
-}
-
-impl Context<'_> {
-    /// Counts a value of this memory that is written to `rows` rows; an error if it exceeds the limit.
-    fn count_copies(&self, value_memory: usize, rows: usize) -> Result<(), Error> {
-        let copies = value_memory.saturating_mul(rows.saturating_sub(1));
-        self.copied.set(self.copied.get().saturating_add(copies));
-        match self.copied.get() > self.max_copied {
-            true => {
-                let text =
-                    format!("values written to several rows exceed {} bytes of memory", self.max_copied);
-                Err(Error::new("resources exhausted", text))
-            }
-            false => Ok(()),
-        }
-    }
-
-    fn check_abandoned(&self) -> Result<(), Error> {
-        match (self.is_abandoned)() {
-            true => Err(Error::new("canceled", "the client has gone")),
-            false => Ok(()),
-        }
-    }
-}
+pub use context::Context;
 
 /// Result of an execution.
 pub enum Outcome {
@@ -100,6 +36,11 @@ pub enum Outcome {
     Blocked {
         /// The `wait` times out this many milliseconds after the request was received; `None`: never.
         timeout_ms: Option<i64>,
+        /// The tables of the executed `wait` operations, including this one. Until one of them changes, the transaction
+        /// stays blocked: the operations before a `wait` change a table only depending on rows of that table.
+        tables: Vec<usize>,
+        /// The results of the operations before this `wait`.
+        results: Vec<Json>,
     },
 }
 
@@ -125,6 +66,8 @@ struct Execution<'a> {
     comments: Vec<String>,
     durable: bool,
     timeout_ms: Option<i64>,
+    /// The tables of the executed `wait` operations.
+    waited_tables: BTreeSet<usize>,
     /// Estimated memory of the complete database as results, in bytes; `None`: not needed yet.
     database_memory: Option<usize>,
     /// Whether reserved databases (whose names begin with `_`) may be changed.
@@ -168,7 +111,10 @@ pub fn execute(
         let operation = context.check_abandoned().and_then(|()| params.operation(at)).map_err(Halt::from);
         match operation.and_then(|operation| run.operation(Members::new(&operation, name()))) {
             Ok(result) => results.push(Json::Object(result)),
-            Err(Halt::Blocked) => return Outcome::Blocked { timeout_ms: run.timeout_ms },
+            Err(Halt::Blocked) => {
+                let tables = run.waited_tables.into_iter().collect();
+                return Outcome::Blocked { timeout_ms: run.timeout_ms, tables, results };
+            }
             Err(Halt::Error(error)) => {
                 results.push(error.to_json());
                 results.resize(params.len(), Json::Null);
@@ -226,6 +172,7 @@ impl<'a> Execution<'a> {
             comments: Vec::new(),
             durable: false,
             timeout_ms: None,
+            waited_tables: BTreeSet::new(),
             database_memory: None,
             trusted: false,
         }
@@ -530,6 +477,7 @@ impl<'a> Execution<'a> {
         let (Some((table, schema)), Some(until), Some(rows)) = (table, until, rows) else {
             return Ok(Map::new());
         };
+        self.waited_tables.insert(table);
         let condition = self.condition(schema, condition)?;
         let columns: Vec<usize> = schema.column_set(columns)?;
         let timeout = timeout.map(|json| (json, as_integer(json).unwrap_or(0)));

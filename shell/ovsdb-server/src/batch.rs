@@ -54,13 +54,18 @@ pub struct ServedDatabase {
     /// Estimated memory of the copies of values that they have written to more than one row, in bytes.
     pub copied: usize,
     compaction: CompactionState,
-    /// Increases with every stored change. After a change, blocked transactions are retried.
+    /// Increases with every stored change.
     pub generation: u64,
+    /// Increases with every change in memory, also if it is not stored yet or reset.
+    version: u64,
+    /// The version of the last change of each table.
+    table_versions: Vec<u64>,
 }
 
 impl ServedDatabase {
     /// Serves `db` from `file`.
     pub fn new(db: Database, file: Option<DatabaseFile>) -> ServedDatabase {
+        let table_versions = vec![0; db.tables().len()];
         ServedDatabase {
             db,
             file,
@@ -72,12 +77,30 @@ impl ServedDatabase {
             copied: 0,
             compaction: CompactionState::NotRequested,
             generation: 0,
+            version: 0,
+            table_versions,
         }
     }
 
     /// Returns whether the database describes the server itself.
     pub fn is_reserved(&self) -> bool {
         self.db.schema().name.starts_with('_')
+    }
+
+    /// Increases with every change of a row. Blocked transactions remember it, see [`ServedDatabase::has_changed`].
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns whether one of the tables has changed since the database had this version.
+    pub fn has_changed(&self, tables: &[usize], since: u64) -> bool {
+        tables.iter().any(|table| self.table_versions.get(*table).is_none_or(|version| *version > since))
+    }
+
+    /// All tables may have changed.
+    fn all_tables_changed(&mut self) {
+        self.version += 1;
+        self.table_versions = vec![self.version; self.db.tables().len()];
     }
 
     /// The path of its file.
@@ -143,6 +166,7 @@ impl ServedDatabase {
         }
         self.db = converted;
         self.generation += 1;
+        self.all_tables_changed();
         Ok(())
     }
 
@@ -181,15 +205,16 @@ impl ServedDatabase {
         if let Some(body) = log::transaction_text(self.db.schema(), &changes, now_ms(), comment) {
             self.records.extend(log::record_of_text(&body));
         }
+        self.version += 1;
+        for change in changes.iter() {
+            if let Some(version) = self.table_versions.get_mut(change.table) {
+                *version = self.version;
+            }
+        }
         self.before_batch.get_or_insert_with(|| self.db.checkpoint());
         let transaction = identity::random_uuid();
         self.db.apply(commit, transaction);
         self.pending.push(ExecutedTransaction { request, results, changes: Some((transaction, changes)) });
-    }
-
-    /// Returns whether there are transactions that are not stored yet.
-    pub fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
     }
 
     /// Stores the batch and returns its transactions, to which the caller can now reply.
@@ -217,6 +242,7 @@ impl ServedDatabase {
             Err(cause) => {
                 if let Some(before) = before {
                     self.db.restore(before);
+                    self.all_tables_changed();
                 }
                 let error =
                     Error::io("transaction could not be stored", runtime::error_text(&cause)).to_json();

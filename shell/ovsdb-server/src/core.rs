@@ -5,10 +5,9 @@
 
 use crate::batch::ServedDatabase;
 use crate::limits::Limits;
-use crate::session::{Session, SessionId};
+use crate::session::{Retries, Session, SessionId};
 use ovsdb::{ClientMessage, LockTable, Uuid};
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 /// The databases, sessions and locks.
 pub struct Core {
@@ -18,8 +17,8 @@ pub struct Core {
     /// The server's ID (`get_server_id`).
     pub id: Uuid,
     pub limits: Limits,
-    /// The value of [`Core::generation`] when blocked transactions were last retried.
-    retried_generation: u64,
+    /// The session whose blocked transaction was retried last.
+    pub(crate) last_retried: SessionId,
 }
 
 /// The work of one iteration or job.
@@ -29,6 +28,8 @@ pub struct Work {
     pub requests: Vec<(SessionId, ClientMessage)>,
     /// Sessions whose held changes can be sent, because their clients have read all output.
     pub send_held: Vec<SessionId>,
+    /// Blocked transactions to retry after that.
+    pub retries: Retries,
 }
 
 impl Core {
@@ -40,11 +41,12 @@ impl Core {
             locks: LockTable::new(),
             id: Uuid::new_v4(),
             limits,
-            retried_generation: 0,
+            last_retried: 0,
         }
     }
 
-    /// Executes requests and sends held changes. The caller must then call [`Core::finish_work`].
+    /// Executes requests, sends held changes and retries blocked transactions. The caller must then call
+    /// [`Core::finish_work`].
     pub fn execute_work(&mut self, work: Work) {
         for id in work.send_held {
             let databases = &self.databases;
@@ -59,57 +61,18 @@ impl Core {
                 self.handle(id, message);
             }
         }
+        self.retry(work.retries, true);
     }
 
-    /// Stores the changes, sends replies and updates, and retries blocked transactions.
+    /// Stores the changes, and sends replies and updates.
     pub fn finish_work(&mut self) {
         self.store_and_reply();
         self.databases.values_mut().for_each(ServedDatabase::replace_file_if_rewritten);
-        self.retry_blocked();
     }
 
     /// Increases with every stored change.
     pub fn generation(&self) -> u64 {
         self.databases.values().map(|served| served.generation).sum()
-    }
-
-    /// Returns whether blocked transactions would be retried now.
-    pub fn may_retry(&self) -> bool {
-        let waits = self.sessions.values().any(|s| !s.blocked.is_empty());
-        let changed = || {
-            self.retried_generation != self.generation()
-                || self.databases.values().any(ServedDatabase::has_pending)
-        };
-        waits && (changed() || self.earliest_deadline().is_some_and(|at| at <= Instant::now()))
-    }
-
-    /// The earliest timeout of a blocked transaction.
-    pub fn earliest_deadline(&self) -> Option<Instant> {
-        self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline)).min()
-    }
-
-    /// Retries blocked transactions: all after a change, otherwise those that have timed out.
-    fn retry_blocked(&mut self) {
-        loop {
-            let generation = self.generation();
-            let changed = std::mem::replace(&mut self.retried_generation, generation) != generation;
-            let now = Instant::now();
-            let mut due = Vec::new();
-            for (id, session) in &mut self.sessions {
-                let (now_due, rest) = std::mem::take(&mut session.blocked)
-                    .into_iter()
-                    .partition(|b| changed || b.deadline.is_some_and(|at| at <= now));
-                session.blocked = rest;
-                due.extend(Vec::into_iter(now_due).map(|blocked| (*id, blocked)));
-            }
-            if due.is_empty() {
-                return;
-            }
-            for (id, blocked) in due {
-                self.transact(id, blocked.id, blocked.params, blocked.since);
-            }
-            self.store_and_reply();
-        }
     }
 
     /// Removes a session, and notifies the sessions that now own its locks.

@@ -108,7 +108,7 @@ impl Core {
         self.disconnect_unaware(None);
         self.cancel_requests_of(name);
         if let Some(gone) = self.databases.remove(name) {
-            // The sum of all generations must never return to an earlier value: blocked transactions would not be retried.
+            // The sum of all generations must never return to an earlier value: a change of the settings would be missed.
             self.add_generations(gone.generation + 1);
         }
         self.update_server_database();
@@ -157,11 +157,11 @@ impl Core {
                 session.send(&Message::notify("monitor_canceled", json!([id])));
             }
             let of_it = |params: &Parameters| params.database() == Some(name);
-            let (gone, rest): (Vec<_>, _) =
-                std::mem::take(&mut session.blocked).into_iter().partition(|b| of_it(&b.params));
+            let (gone, rest) =
+                std::mem::take(&mut session.blocked).into_iter().partition(|(_, b)| of_it(&b.request.params));
             session.blocked = rest;
-            for blocked in gone {
-                session.send(&Message::Error { error: "canceled".into(), id: blocked.id });
+            for blocked in BTreeMap::into_values(gone) {
+                session.send(&Message::Error { error: "canceled".into(), id: blocked.request.id });
             }
         }
     }

@@ -3,14 +3,14 @@
 //! The estimate uses the request and the numbers of rows and long values, without reading rows. A request that needs no
 //! job takes a few milliseconds at most.
 
-use crate::batch::ServedDatabase;
 use crate::conn::PendingRequest;
 use crate::core::Core;
-use crate::session::Session;
+use crate::session::{Session, SessionId, TransactRequest};
 use ovsdb::database::Table;
 use ovsdb::monitor::MonitorMethod;
 use ovsdb::schema::TableSchema;
 use ovsdb::{ClientMessage, Database, Json, Message, Parameters};
+use std::time::Duration;
 
 /// Reading or writing this many rows takes about 5 ms.
 const ROWS: usize = 5_000;
@@ -21,10 +21,14 @@ const LONG_VALUES: usize = 300;
 /// In a database with more rows than this, even a small change may take long: deleting a row may delete other rows, and
 /// all rows of tables that may have weak references to it are searched.
 const ROWS_OF_SMALL_CHANGES: usize = 50_000;
+/// Comparing clauses of monitor conditions with rows this many times takes about 5 ms.
+const COMPARISONS: usize = 100_000;
+/// A blocked transaction whose last execution has taken longer than this is retried by a job.
+const SLOW: Duration = Duration::from_millis(5);
 
 impl Core {
-    /// Returns whether a job must execute the request.
-    pub fn needs_job(&self, request: &PendingRequest) -> bool {
+    /// Returns whether a job must execute a request of a session.
+    pub fn needs_job(&self, session: SessionId, request: &PendingRequest) -> bool {
         let ClientMessage::Message(message) = &request.message else { return true };
         let Message::Request { method, params, .. } = message else { return false };
         if request.is_long() {
@@ -33,11 +37,15 @@ impl Core {
         let database = params.get(0).and_then(Json::as_str).and_then(|name| self.databases.get(name));
         match method.as_str() {
             "transact" => database.is_some_and(|served| transaction_needs_job(&served.db, params)),
-            // The parameters do not name the database: assume that it is the largest.
-            "monitor_cond_change" => self.databases.values().any(|served| is_large(&served.db)),
+            // The parameters do not name the database: assume that it is the largest. Rows are compared with the old
+            // conditions, too.
+            "monitor_cond_change" => {
+                let old = self.sessions.get(&session).map_or(0, |s| s.condition_cost().compared);
+                self.databases.values().any(|served| monitor_needs_job(&served.db, params.get(2), old))
+            }
             "convert" => true,
             method if MonitorMethod::from_name(method).is_some() => {
-                database.is_some_and(|served| is_large(&served.db))
+                database.is_some_and(|served| monitor_needs_job(&served.db, params.get(2), 0))
             }
             _ => false,
         }
@@ -45,22 +53,25 @@ impl Core {
 
     /// Returns whether a job must send the held changes of a session.
     pub fn needs_job_to_send_changes(session: &Session) -> bool {
-        session.held_change_count() > ROWS
+        let held = session.held_change_count();
+        held > ROWS || held.saturating_mul(session.condition_cost().compared) > COMPARISONS
     }
 
-    /// Returns whether a job must retry the blocked transactions.
-    pub fn needs_job_to_retry(&self) -> bool {
-        let has_long_blocked = |session: &Session, served: &ServedDatabase| {
-            let name = &served.db.schema().name;
-            let mut blocked = session.blocked.iter().filter(|b| b.params.database() == Some(name));
-            blocked.any(|b| match &b.params {
-                Parameters::Tree(params) => transaction_needs_job(&served.db, params),
-                Parameters::Text(_) => true,
-            })
+    /// Returns whether a job must retry this blocked transaction. All retries of a round together have a time limit, so
+    /// this is asked for each transaction before it is retried.
+    pub fn needs_job_to_retry(&self, (session, number): (SessionId, u64)) -> bool {
+        let blocked = self.sessions.get(&session).and_then(|s| s.blocked.get(&number));
+        let Some(TransactRequest { params, last_took, .. }) = blocked.map(|b| &b.request) else {
+            return false;
         };
-        self.sessions
-            .values()
-            .any(|session| self.databases.values().any(|served| has_long_blocked(session, served)))
+        let served = params.database().and_then(|name| self.databases.get(name));
+        last_took.is_some_and(|took| took > SLOW)
+            || match params {
+                Parameters::Tree(params) => {
+                    served.is_some_and(|served| transaction_needs_job(&served.db, params))
+                }
+                Parameters::Text(_) => true,
+            }
     }
 }
 
@@ -72,6 +83,15 @@ fn rows(db: &Database) -> usize {
 fn is_large(db: &Database) -> bool {
     let long_values: usize = db.tables().iter().map(Table::long_values).sum();
     rows(db) > ROWS || long_values > LONG_VALUES
+}
+
+/// Returns whether reading the database with these conditions takes long. `requests`: the objects with the conditions of
+/// all tables. `old`: number of comparisons of each row with the old conditions.
+fn monitor_needs_job(db: &Database, requests: Option<&Json>, old: usize) -> bool {
+    let requests = requests.and_then(Json::as_object).into_iter().flat_map(|tables| tables.values());
+    let requests = requests.flat_map(|r| r.as_array().map_or(std::slice::from_ref(r), Vec::as_slice));
+    let clauses: usize = requests.filter_map(|r| r.get("where")?.as_array()).map(Vec::len).sum();
+    is_large(db) || (clauses + old).saturating_mul(rows(db)) > COMPARISONS
 }
 
 /// Number of elements of long values that all operations together may read or copy, in units of 64.

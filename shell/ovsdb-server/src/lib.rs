@@ -28,6 +28,7 @@ pub mod program;
 mod remote_options;
 mod remotes;
 mod request;
+mod retries;
 mod server;
 mod session;
 mod syncer;

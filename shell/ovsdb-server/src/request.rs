@@ -2,10 +2,10 @@
 
 use crate::batch::ExecutedTransaction;
 use crate::core::Core;
-use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, Session, SessionId, SharedUpdates};
+use crate::session::{Blocked, MAX_MONITORS, Session, SessionId, SharedUpdates, TransactRequest};
 use ovsdb::json::{self, is_id};
-use ovsdb::lock::LockError;
-use ovsdb::monitor::MonitorMethod;
+use ovsdb::lock::{LockError, MAX_LOCKS};
+use ovsdb::monitor::{MonitorLimits, MonitorMethod};
 use ovsdb::rbac::Client;
 use ovsdb::transaction::{self, Context, Outcome};
 use ovsdb::{ClientMessage, Error, Json, Message, Monitor, Parameters};
@@ -27,6 +27,9 @@ const MAX_COPIED: usize = 256 << 20;
 /// A transaction whose client has disconnected is cancelled after this time. So a client may send a request and
 /// disconnect, but cannot keep the databases busy.
 const HUNG_UP_LIMIT: Duration = Duration::from_millis(100);
+
+/// Maximum length of the name of a lock, in bytes.
+const MAX_LOCK_NAME_LEN: usize = 1024;
 
 /// The reply to a request: its `result` or `error` member.
 type Answer = Result<Json, Json>;
@@ -92,7 +95,18 @@ impl Core {
             false => Ok(()),
         });
         match known {
-            Ok(()) => self.transact(session, id, params, Instant::now()),
+            Ok(()) => {
+                let request = TransactRequest {
+                    number: self.sessions.get_mut(&session).map_or(0, Session::next_transaction_number),
+                    memory: json::memory(&id) + params.memory(),
+                    id,
+                    params,
+                    since: Instant::now(),
+                    spent: Duration::ZERO,
+                    last_took: None,
+                };
+                self.transact(session, request);
+            }
             Err(error) => self.reply(session, id, Err(error)),
         }
     }
@@ -128,21 +142,20 @@ impl Core {
     }
 
     /// Executes a transaction. The reply is sent after the batch is stored. A blocked transaction is kept, and executed
-    /// again later. `since`: when the request was received.
-    pub(crate) fn transact(&mut self, session: SessionId, id: Json, params: Parameters, since: Instant) {
-        let name = params.database().unwrap_or_default();
+    /// again later.
+    pub(crate) fn transact(&mut self, session: SessionId, mut request: TransactRequest) {
+        let name = request.params.database().unwrap_or_default();
         let Some(served) = self.databases.get_mut(name) else { return };
         let locks = &self.locks;
         let owns_lock = |lock: &str| locks.owns(lock, session);
-        let elapsed_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let elapsed_ms = i64::try_from(request.since.elapsed().as_millis()).unwrap_or(i64::MAX);
         let client_session = self.sessions.get(&session);
         let client = client_session
             .map(|s| Client { role: &s.options.role, id: s.peer_common_name.as_deref() })
             .unwrap_or_default();
         let read_only = client_session.is_some_and(|s| s.options.read_only);
         let began = Instant::now();
-        let is_abandoned =
-            || client_session.is_none_or(Session::has_hung_up) && began.elapsed() > HUNG_UP_LIMIT;
+        let is_abandoned = || is_abandoned(client_session, began);
         let context = Context {
             elapsed_ms,
             owns_lock: &owns_lock,
@@ -154,20 +167,17 @@ impl Core {
             max_copied: MAX_COPIED,
             copied: Cell::new(0),
         };
-        match transaction::execute(&served.db, &params, &context, &mut crate::identity::random_uuid) {
-            Outcome::Ready(prepared) => served.add(session, id, *prepared),
-            Outcome::Failed(results) => served.add_without_changes(session, id, results),
-            Outcome::Blocked { timeout_ms } => {
+        match transaction::execute(&served.db, &request.params, &context, &mut crate::identity::random_uuid) {
+            Outcome::Ready(prepared) => served.add(session, request.id, *prepared),
+            Outcome::Failed(results) => served.add_without_changes(session, request.id, results),
+            Outcome::Blocked { timeout_ms, tables, results } => {
                 let timeout = timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-                let deadline = timeout.and_then(|timeout| since.checked_add(timeout));
-                let Some(session) = self.sessions.get_mut(&session) else { return };
-                if session.blocked.len() < MAX_BLOCKED {
-                    let memory = json::memory(&id) + params.memory();
-                    session.blocked.push(Blocked { id, params, since, deadline, memory });
-                } else {
-                    session.end(Loss::Dropped);
-                }
-                return;
+                let deadline = timeout.and_then(|timeout| request.since.checked_add(timeout));
+                let version = served.version();
+                let took = began.elapsed();
+                let is_new = request.last_took.replace(took).is_none();
+                request.spent += if is_new { Duration::ZERO } else { took };
+                return self.block(session, Blocked { request, deadline, tables, version }, is_new, results);
             }
         }
         served.selected += context.selected.get();
@@ -263,8 +273,11 @@ impl Core {
         if session.monitors.len() >= MAX_MONITORS {
             return Err(Error::new("resources exhausted", "too many monitors in one session").to_json());
         }
-        let (monitor, result) =
-            Monitor::create(&served.db, monitor_method, params).map_err(|e| e.to_json())?;
+        let began = Instant::now();
+        let is_abandoned = || is_abandoned(Some(session), began);
+        let limits = MonitorLimits { conditions: session.conditions_left(), is_abandoned: &is_abandoned };
+        let created = Monitor::create_within(&served.db, monitor_method, params, &limits);
+        let (monitor, result) = created.map_err(|e| e.to_json())?;
         session.monitors.push(monitor);
         Ok(result)
     }
@@ -284,8 +297,11 @@ impl Core {
         let mut monitor = session.monitors.swap_remove(at);
         let others = &session.monitors;
         let taken = |id: &Json| others.iter().any(|m| m.id() == id);
+        let began = Instant::now();
+        let is_abandoned = || is_abandoned(Some(session), began);
+        let limits = MonitorLimits { conditions: session.conditions_left(), is_abandoned: &is_abandoned };
         let changed = match self.databases.get(monitor.database()) {
-            Some(served) => monitor.change_conditions(&served.db, params, taken),
+            Some(served) => monitor.change_conditions_within(&served.db, params, taken, &limits),
             None => Ok(None),
         };
         session.monitors.push(monitor);
@@ -317,8 +333,15 @@ impl Core {
             }),
             _ => self.locks.lock(name, session),
         };
-        let refusal =
-            |_| Error::syntax(params, format!("must issue \"unlock\" before new \"{method}\"")).to_json();
+        let refusal = |error| match error {
+            LockError::TooMany => {
+                let text = format!("the session has requested {MAX_LOCKS} locks");
+                Error::new("resources exhausted", text).to_json()
+            }
+            LockError::Already | LockError::Never => {
+                Error::syntax(params, format!("must issue \"unlock\" before new \"{method}\"")).to_json()
+            }
+        };
         taken.map(|locked| json!({"locked": locked})).map_err(refusal)
     }
 
@@ -331,7 +354,7 @@ impl Core {
                 }
                 Ok(json!({}))
             }
-            Err(LockError::Never | LockError::Already) => {
+            Err(LockError::Never | LockError::Already | LockError::TooMany) => {
                 Err(Error::syntax(params, "unlock: \"unlock\" without \"lock\" or \"steal\"").to_json())
             }
         }
@@ -345,8 +368,17 @@ impl Core {
     }
 }
 
+/// Returns whether to cancel a request that has been executed since `began`, because its client has disconnected.
+fn is_abandoned(session: Option<&Session>, began: Instant) -> bool {
+    session.is_none_or(Session::has_hung_up) && began.elapsed() > HUNG_UP_LIMIT
+}
+
 fn lock_name<'a>(method: &str, params: &'a Json) -> Result<&'a str, Json> {
     match params.as_array().map(Vec::as_slice) {
+        Some([Json::String(name)]) if name.len() > MAX_LOCK_NAME_LEN => {
+            let text = format!("{method}: the name of a lock may have {MAX_LOCK_NAME_LEN} bytes");
+            Err(Error::new("resources exhausted", text).to_json())
+        }
         Some([Json::String(name)]) if is_id(name) => Ok(name),
         _ => Err(Error::syntax(params, format!("{method} request params must be <id>")).to_json()),
     }

@@ -55,6 +55,8 @@ pub struct Server {
     ended_sessions: Vec<SessionId>,
     /// The session whose request was executed last.
     last_served: SessionId,
+    /// The last iteration started a job for a request and therefore retried no blocked transaction.
+    retries_skipped: bool,
     pub(crate) remotes: Remotes,
     pub(crate) tls: crate::tls_names::TlsNames,
     pub(crate) status_due: Option<Millis>,
@@ -110,6 +112,7 @@ impl Server {
             jobs: Jobs::new(),
             ended_sessions: Vec::new(),
             last_served: 0,
+            retries_skipped: false,
             remotes: Remotes::default(),
             tls: crate::tls_names::TlsNames::default(),
             status_due: None,
@@ -235,6 +238,9 @@ impl Server {
             }
             conn.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
         }
+        if self.core.may_retry() {
+            set.wake_now();
+        }
         if let Some(at) = self.core.earliest_deadline() {
             // The deadline is rounded down to milliseconds and must have passed when the loop wakes: add one millisecond.
             let left = at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
@@ -346,6 +352,13 @@ impl Server {
     fn execute_requests(&mut self) {
         let began = Instant::now();
         self.join_sessions();
+        if self.retries_skipped {
+            // Otherwise blocked transactions would never be retried while each iteration starts a job.
+            self.retry_blocked();
+            if self.is_busy() {
+                return;
+            }
+        }
         let ready = self.conns.iter().filter(|(_, c)| c.has_requests() && !c.closed).map(|(id, _)| *id);
         let (before, after): (Vec<_>, Vec<_>) = ready.partition(|id| *id <= self.last_served);
         let mut ready = VecDeque::from([after, before].concat());
@@ -353,7 +366,7 @@ impl Server {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
             let Some(next) = conn.next_request() else { continue };
             self.last_served = id;
-            if self.core.needs_job(&next) {
+            if self.core.needs_job(id, &next) {
                 ready.push_front(id);
                 let work = self.collect_work((id, next.message), ready);
                 return self.finish_turn(work, true);
@@ -390,13 +403,32 @@ impl Server {
             work.send_held.push(*id);
         }
         needs_job |= self.core.databases.values().any(ServedDatabase::is_file_rewritten);
-        needs_job |= self.core.may_retry() && self.core.needs_job_to_retry();
         if needs_job {
-            let limits = self.core.limits;
-            let core = std::mem::replace(&mut self.core, Box::new(Core::new(limits)));
-            return self.jobs.execute(core, work);
+            self.retries_skipped = true;
+            return self.start_job(work);
         }
         self.core.execute_work(work);
+        self.core.finish_work();
+        self.take_output();
+        self.retry_blocked();
+    }
+
+    fn start_job(&mut self, work: Work) {
+        let limits = self.core.limits;
+        let core = std::mem::replace(&mut self.core, Box::new(Core::new(limits)));
+        self.jobs.execute(core, work);
+    }
+
+    /// Executes one round of retries of blocked transactions, in a job if the first takes long. Replies to all other
+    /// requests must be sent before.
+    fn retry_blocked(&mut self) {
+        self.retries_skipped = false;
+        let retries = self.core.next_retries();
+        let Some(first) = retries.first() else { return };
+        if self.core.needs_job_to_retry(*first) {
+            return self.start_job(Work::of_retries(retries));
+        }
+        self.core.retry(retries, false);
         self.core.finish_work();
         self.take_output();
     }

@@ -5,12 +5,13 @@
 //! the memory that a client can use.
 
 use crate::remote_options::RemoteOptions;
+use ovsdb::monitor::ConditionCost;
 use ovsdb::{Changes, Json, Message, Monitor, Parameters, RowChange, Schema, Uuid};
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use transport::Loss;
 
 static JSONRPC: Module = Module::new("jsonrpc");
@@ -20,24 +21,42 @@ static LIMIT: RateLimit = RateLimit::new(5, 5);
 const MAX_BACKLOG_LEN: usize = 256 << 20;
 /// Maximum number of monitors of one session.
 pub const MAX_MONITORS: usize = 1000;
-/// Maximum number of blocked transactions of one session.
-pub const MAX_BLOCKED: usize = 1000;
+/// Limits of the conditions of all monitors of one session. A clause `column == value` or `column includes value` takes
+/// about 200 bytes. Each change of a row is compared with the values of all other clauses: 1,000 take about 20 µs.
+const MAX_CONDITIONS: ConditionCost = ConditionCost { memory: 64 << 20, compared: 1_000 };
 
 /// Identifies a session; never reused.
 pub type SessionId = u64;
+/// Blocked transactions, each as its session and its number in this session.
+pub type Retries = Vec<(SessionId, u64)>;
 
-/// A transaction that is blocked by a `wait` operation until its condition holds.
-pub struct Blocked {
+/// A `transact` request, which is executed again after it was blocked.
+pub struct TransactRequest {
+    /// Increases with each transaction of the session.
+    pub number: u64,
     /// The ID of the request.
     pub id: Json,
     /// The parameters of the request.
     pub params: Parameters,
-    /// When the request was received.
-    pub since: Instant,
-    /// When the `wait` times out; `None`: never.
-    pub deadline: Option<Instant>,
     /// Estimated memory of `id` and `params`, in bytes.
     pub memory: usize,
+    /// When the request was received.
+    pub since: Instant,
+    /// The time that all retries have taken.
+    pub spent: Duration,
+    /// The time that the last execution has taken; `None`: the request has not been executed yet.
+    pub last_took: Option<Duration>,
+}
+
+/// A transaction that is blocked by a `wait` operation until its condition holds.
+pub struct Blocked {
+    pub request: TransactRequest,
+    /// When the `wait` times out; `None`: never.
+    pub deadline: Option<Instant>,
+    /// The tables whose changes may end the `wait`.
+    pub tables: Vec<usize>,
+    /// The version of the database when the transaction was executed last.
+    pub version: u64,
 }
 
 /// Changes of one database that are not sent to a slow client yet, merged to one change per row.
@@ -59,7 +78,12 @@ pub struct Session {
     /// The options of the client's remote.
     pub options: RemoteOptions,
     pub monitors: Vec<Monitor>,
-    pub blocked: Vec<Blocked>,
+    /// The blocked transactions, by number.
+    pub blocked: BTreeMap<u64, Blocked>,
+    /// The number of the blocked transaction that was retried last.
+    pub last_retried: u64,
+    /// The number of transactions that the client has sent.
+    pub transactions: u64,
     held: BTreeMap<String, HeldChanges>,
     /// Whether the client handles changes of the set of databases (`set_db_change_aware`).
     pub change_aware: bool,
@@ -81,7 +105,9 @@ impl Session {
             peer_common_name: None,
             options,
             monitors: Vec::new(),
-            blocked: Vec::new(),
+            blocked: BTreeMap::new(),
+            last_retried: 0,
+            transactions: 0,
             held: BTreeMap::new(),
             change_aware: false,
             output: Vec::new(),
@@ -94,6 +120,22 @@ impl Session {
     /// Returns whether the client has disconnected; ending only its sending direction does not count.
     pub fn has_hung_up(&self) -> bool {
         self.hung_up.load(Ordering::Relaxed)
+    }
+
+    /// What the conditions of all monitors cost.
+    pub fn condition_cost(&self) -> ConditionCost {
+        let mut cost = ConditionCost::default();
+        self.monitors.iter().for_each(|monitor| cost += monitor.condition_cost());
+        cost
+    }
+
+    /// What the conditions of a further monitor may cost.
+    pub fn conditions_left(&self) -> ConditionCost {
+        let used = self.condition_cost();
+        ConditionCost {
+            memory: MAX_CONDITIONS.memory.saturating_sub(used.memory),
+            compared: MAX_CONDITIONS.compared.saturating_sub(used.compared),
+        }
     }
 
     fn has_output(&self) -> bool {
@@ -211,13 +253,13 @@ impl Session {
 
     /// Estimated memory of the blocked transactions, in bytes.
     pub fn blocked_memory(&self) -> usize {
-        self.blocked.iter().map(|blocked| blocked.memory).sum()
+        self.blocked.values().map(|blocked| blocked.request.memory).sum()
     }
 
     /// Cancels a blocked transaction; returns whether there was one with this request ID.
     pub fn cancel(&mut self, id: &Json) -> bool {
         let before = self.blocked.len();
-        self.blocked.retain(|blocked| blocked.id != *id);
+        self.blocked.retain(|_, blocked| blocked.request.id != *id);
         self.blocked.len() < before
     }
 }

@@ -119,3 +119,32 @@ fn faulty_requests() {
         Some("column type mentioned more than once")
     );
 }
+
+#[test]
+fn conditions_are_limited() {
+    let mut database = TestDatabase::new();
+    database.run(Operation::insert("QoS", "").set("type", "a"));
+    let request =
+        |clauses: Vec<Json>| json!(["Open_vSwitch", "m", {"QoS": {"columns": ["type"], "where": clauses}}]);
+    let conditions = ConditionCost { memory: 10_000, compared: 10 };
+    let limits = MonitorLimits { conditions, ..MonitorLimits::default() };
+    let create = |request: &Json, limits: &MonitorLimits| {
+        Monitor::create_within(&database.db, MonitorMethod::Conditional, request, limits)
+    };
+    let many = |function: &str, number| {
+        request((0..number).map(|at| json!(["type", function, format!("t{at}")])).collect())
+    };
+    let (mut monitor, _) = create(&many("!=", 10), &limits).unwrap();
+    assert_eq!(monitor.condition_cost().compared, 10);
+    assert!(create(&many("==", 40), &limits).is_ok());
+    for refused in [many("!=", 11), many("==", 100)] {
+        assert_eq!(create(&refused, &limits).err().unwrap().tag, "resources exhausted");
+        let change = json!(["m", "n", {"QoS": [{"where": refused[2]["QoS"]["where"]}]}]);
+        let changed = monitor.change_conditions_within(&database.db, &change, |_| false, &limits);
+        assert_eq!(changed.err().unwrap().tag, "resources exhausted");
+        assert_eq!((monitor.id(), monitor.condition_cost().compared), (&json!("m"), 10));
+    }
+    // The initial update of a client that has disconnected is not composed.
+    let limits = MonitorLimits { is_abandoned: &|| true, ..MonitorLimits::default() };
+    assert_eq!(create(&many("==", 1), &limits).err().unwrap().tag, "canceled");
+}

@@ -1,6 +1,6 @@
 //! The rows, columns and kinds of changes of one table that a monitor watches.
 
-use crate::condition::Condition;
+use super::filter::Filter;
 use crate::error::Error;
 use crate::members::{Kinds, Members};
 use serde_json::Value as Json;
@@ -46,6 +46,6 @@ pub(super) struct Watch {
     pub(super) select: Select,
     /// The monitored columns, each with the kinds of change for which it is sent.
     pub(super) columns: Vec<(usize, Select)>,
-    /// Only rows that match are visible to the client.
-    pub(super) condition: Condition,
+    /// Only rows that match it are visible to the client.
+    pub(super) filter: Filter,
 }

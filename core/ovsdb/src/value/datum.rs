@@ -82,6 +82,14 @@ impl Datum {
         }
     }
 
+    /// The pairs of a map; nothing for a set.
+    pub fn pairs(&self) -> &[(Atom, Atom)] {
+        match self {
+            Datum::Set(_) => &[],
+            Datum::Map(pairs) => pairs,
+        }
+    }
+
     /// The value of `key` in a map.
     pub fn get(&self, key: &Atom) -> Option<&Atom> {
         match self {

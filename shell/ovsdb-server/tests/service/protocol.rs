@@ -102,3 +102,24 @@ fn a_client_that_talks_nonsense_loses_only_itself() {
     }
     assert!(good.insert("a").get("uuid").is_some());
 }
+
+#[test]
+fn locks_of_a_session_are_limited() {
+    let scratch = Scratch::new();
+    let (_handle, socket) = serve(&scratch);
+    let (mut a, mut b) = (Client::connect(&socket), Client::connect(&socket));
+    for at in 0..1000 {
+        assert_eq!(a.call("lock", json!([format!("l{at}")])), Ok(json!({"locked": true})));
+    }
+    let error = a.call("lock", json!(["more"])).unwrap_err();
+    assert_eq!(
+        error,
+        json!({"error": "resources exhausted", "details": "the session has requested 1000 locks"})
+    );
+    assert_eq!(a.call("unlock", json!(["l0"])), Ok(json!({})));
+    assert_eq!(a.call("lock", json!(["more"])), Ok(json!({"locked": true})));
+    assert_eq!(b.call("lock", json!(["x".repeat(1024)])), Ok(json!({"locked": true})));
+    let error = b.call("lock", json!(["x".repeat(1025)])).unwrap_err();
+    assert_eq!(error["error"], "resources exhausted");
+    assert_eq!(error["details"], "lock: the name of a lock may have 1024 bytes");
+}
