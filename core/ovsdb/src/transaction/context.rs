@@ -20,13 +20,13 @@ pub struct Context<'a> {
     /// as it was before the transaction: `ovsdb-client backup` selects it completely. Results of other operations do not
     /// count: they have a small fixed size, so the number of operations limits them.
     pub max_selected: usize,
-    /// Estimated memory of the rows that the transaction has selected, in bytes; counted by [`execute`].
+    /// Estimated memory of the rows that the transaction has selected, in bytes; counted by [`execute`](super::execute).
     pub selected: Cell<usize>,
     /// The transaction fails if the values that `update` and `mutate` write to more than one row take more than this, in
     /// bytes, if each row but the first has a copy. The rows share such a value, but the record of the transaction and the
     /// updates of monitors contain it for each row.
     pub max_copied: usize,
-    /// Estimated memory of these copies, in bytes; counted by [`execute`].
+    /// Estimated memory of these copies, in bytes; counted by [`execute`](super::execute).
     pub copied: Cell<usize>,
 }
 
