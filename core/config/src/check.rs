@@ -208,17 +208,15 @@ impl Checker {
 
 /// Reports a setting of a flow cache that the chosen one (`flow-cache`) does not use, unless it has the default value.
 fn of_other_flow_cache(setting: &Setting, value: &str, other_config: &Datum) -> Option<Problem> {
-    let mut entries = other_config.keys().zip(other_config.values());
-    let chosen = entries.find(|(key, _)| key.as_str() == Some(FLOW_CACHE.key));
-    let chosen =
-        chosen.and_then(|(_, cache)| cache.as_str()).filter(|cache| FLOW_CACHE.fault(cache).is_none());
-    let chosen = chosen.map_or_else(|| FLOW_CACHE.default_text(), str::to_ascii_lowercase);
-    let is_used = match setting.key {
-        key if key == EMC_INSERT_INV_PROB.key => chosen != "unified",
-        key if key == SMC_ENABLE.key => chosen == "ovs",
-        _ => true,
+    let is_used_by: fn(&str) -> bool = match setting.key {
+        key if key == EMC_INSERT_INV_PROB.key => |cache| cache != "unified",
+        key if key == SMC_ENABLE.key => |cache| cache == "ovs",
+        _ => return None,
     };
-    (!is_used && value != setting.default_text())
+    let chosen = other_config.get(&Atom::from(FLOW_CACHE.key)).and_then(Atom::as_str);
+    let chosen = chosen.filter(|cache| FLOW_CACHE.fault(cache).is_none());
+    let chosen = chosen.map_or_else(|| FLOW_CACHE.default_text(), str::to_ascii_lowercase);
+    (!is_used_by(&chosen) && value != setting.default_text())
         .then(|| Problem::NoEffect(format!("flow-cache={chosen} does not use it")))
 }
 

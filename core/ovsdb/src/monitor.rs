@@ -37,13 +37,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Creates a monitor without limits from the request's `params`; also returns the text of the result.
-    pub fn create(db: &Database, method: MonitorMethod, params: &Json) -> Result<(Monitor, String), Error> {
-        Monitor::create_within(db, method, params, &MonitorLimits::default())
-    }
-
     /// Creates a monitor from the request's `params`, within limits; also returns the text of the result.
-    pub fn create_within(
+    pub fn create(
         db: &Database,
         method: MonitorMethod,
         params: &Json,
@@ -161,19 +156,9 @@ impl Monitor {
         format!("{{\"id\":null,\"method\":\"{notification}\",\"params\":[{},{since}{shared_part}]}}", self.id)
     }
 
-    /// Executes `monitor_cond_change` without limits; see [`Monitor::change_conditions_within`].
-    pub fn change_conditions(
-        &mut self,
-        db: &Database,
-        params: &Json,
-        taken: impl Fn(&Json) -> bool,
-    ) -> Result<Option<String>, Error> {
-        self.change_conditions_within(db, params, taken, &MonitorLimits::default())
-    }
-
     /// Executes `monitor_cond_change`. `taken`: whether the session has another monitor with this id. Returns the text of
     /// the notification about rows that match only the old or only the new conditions. An error changes nothing.
-    pub fn change_conditions_within(
+    pub fn change_conditions(
         &mut self,
         db: &Database,
         params: &Json,

@@ -33,8 +33,6 @@ pub struct OpenBundle {
     pub closed: bool,
     /// The messages of the bundle, in a type that only the code which executes bundles knows.
     pub messages: Box<dyn Any + Send>,
-    /// Estimated memory of the messages, in bytes.
-    pub memory: usize,
     /// When the controller last sent a message about this bundle.
     pub used: Millis,
     /// The bytes of the request that opened the bundle, for error replies.

@@ -55,7 +55,7 @@ impl RequestContext<'_> {
         }
         let messages = Box::new(BundleMessages::new(totals.open()));
         let (used, request) = (self.now, raw.to_vec());
-        let bundle = OpenBundle { flags, closed: false, messages, memory: 0, used, request };
+        let bundle = OpenBundle { flags, closed: false, messages, used, request };
         self.session()?.bundles.insert(number, bundle);
         Ok(())
     }
@@ -137,7 +137,6 @@ impl RequestContext<'_> {
                 if let Some(messages) = b.messages.downcast_mut::<BundleMessages>()
                     && messages.grow(cost)
                 {
-                    b.memory += cost;
                     messages.push(content, fields, raw);
                     return Ok(());
                 }

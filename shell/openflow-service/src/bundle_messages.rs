@@ -59,6 +59,12 @@ impl BundleMessages {
         self.share.as_mut().is_some_and(|share| share.grow(memory))
     }
 
+    /// Estimated memory of the messages in bytes, as it was counted.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        self.share.as_ref().map_or(0, BundleShare::memory)
+    }
+
     /// Removes the messages from the totals of the open bundles.
     pub(crate) fn leave_totals(&mut self) {
         self.share = None;

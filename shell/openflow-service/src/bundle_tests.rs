@@ -1,5 +1,6 @@
 //! The limit of the open bundles of all connections, and their totals against the sums over the connections.
 
+use crate::bundle_messages::BundleMessages;
 use crate::tests::{NOW, TestBridge, errors, flow, mod_};
 use openflow::message::Hello;
 use openflow::session::{BundleAdd, BundleControl, BundleControlType};
@@ -41,7 +42,8 @@ fn add_of(bundle: u32, flags: u16, xid: u32) -> Body {
 fn sums(test: &mut TestBridge) -> (usize, usize) {
     let sessions = test.bridge.conns.sessions();
     let bundles = sessions.flat_map(|(_, session)| session.bundles.values());
-    bundles.fold((0, 0), |(n, memory), bundle| (n + 1, memory + bundle.memory))
+    let messages = bundles.map(|bundle| bundle.messages.downcast_ref::<BundleMessages>().unwrap());
+    messages.fold((0, 0), |(n, memory), messages| (n + 1, memory + messages.memory()))
 }
 
 fn totals(test: &TestBridge) -> (usize, usize) {

@@ -52,6 +52,11 @@ impl BundleTotals {
 }
 
 impl BundleShare {
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
     /// Adds the memory of a message. Returns false, and adds nothing, if the limit would be exceeded.
     pub(crate) fn grow(&mut self, memory: usize) -> bool {
         // Only the main loop adds; another thread can only reduce the counter meanwhile.

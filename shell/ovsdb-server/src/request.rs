@@ -276,7 +276,7 @@ impl Core {
         let began = Instant::now();
         let is_abandoned = || is_abandoned(Some(session), began);
         let limits = MonitorLimits { conditions: session.conditions_left(), is_abandoned: &is_abandoned };
-        let created = Monitor::create_within(&served.db, monitor_method, params, &limits);
+        let created = Monitor::create(&served.db, monitor_method, params, &limits);
         let (monitor, result) = created.map_err(|e| e.to_json())?;
         session.monitors.push(monitor);
         Ok(result)
@@ -301,7 +301,7 @@ impl Core {
         let is_abandoned = || is_abandoned(Some(session), began);
         let limits = MonitorLimits { conditions: session.conditions_left(), is_abandoned: &is_abandoned };
         let changed = match self.databases.get(monitor.database()) {
-            Some(served) => monitor.change_conditions_within(&served.db, params, taken, &limits),
+            Some(served) => monitor.change_conditions(&served.db, params, taken, &limits),
             None => Ok(None),
         };
         session.monitors.push(monitor);

@@ -425,20 +425,22 @@ impl Switch {
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             bridge.macs.expire(&backer.shared.live, bridge.id, now);
             bridge.groups.expire(&backer.shared.live, bridge.id, now);
-        }
-        self.expire_flows(now, |bridge| bridge.unfinished.commit.is_none());
-    }
-
-    /// Removes expired flows of the bridges that `which` selects.
-    fn expire_flows(&mut self, now: Millis, which: impl Fn(&Bridge) -> bool) {
-        for bridge in self.bridges.values_mut().filter(|bridge| which(bridge)) {
-            let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
-            if bridge.ofproto.next_deadline() <= now {
+            if bridge.unfinished.commit.is_none() && bridge.ofproto.next_deadline() <= now {
                 // Flow statistics must be current to decide whether a flow is idle. They are collected only when a flow may expire, because
                 // collecting them takes long if there are many megaflows.
                 backer.datapath.maintain(now);
             }
-            let changes = bridge.ofproto.expire(now);
+        }
+        self.expire_flows(now, |bridge| bridge.unfinished.commit.is_none());
+    }
+
+    /// Removes flows of the bridges that `which` selects: those that had expired when flow statistics were collected last, which may
+    /// be some turns ago.
+    fn expire_flows(&mut self, now: Millis, which: impl Fn(&Bridge) -> bool) {
+        let collected = self.last.expiry;
+        for bridge in self.bridges.values_mut().filter(|bridge| which(bridge)) {
+            let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
+            let changes = bridge.ofproto.expire(collected);
             openflow_service::announce(bridge, &changes, None, now);
             backer.changes.push_table_changes(bridge.id, &changes);
         }

@@ -27,7 +27,7 @@ impl TestDatabase {
     }
 
     fn monitor(&self, method: MonitorMethod, params: Json) -> (Monitor, Json) {
-        let (monitor, text) = Monitor::create(&self.db, method, &params).unwrap();
+        let (monitor, text) = Monitor::create(&self.db, method, &params, &MonitorLimits::default()).unwrap();
         (monitor, serde_json::from_str(&text).unwrap())
     }
 
@@ -77,7 +77,10 @@ fn conditions_bring_rows_into_view() {
     let change = database.run(Operation::update_where("QoS", json!([])).set("type", "a"));
     assert_eq!(only_row(&database.update(&monitor, change)[1]), &json!({"insert": {"type": "a"}}));
     let change = json!(["m", "n", {"QoS": [{"where": [false]}]}]);
-    let update = monitor.change_conditions(&database.db, &change, |_| false).unwrap().unwrap();
+    let update = monitor
+        .change_conditions(&database.db, &change, |_| false, &MonitorLimits::default())
+        .unwrap()
+        .unwrap();
     let update: Json = serde_json::from_str(&update).unwrap();
     assert_eq!(update["method"], "update2");
     assert_eq!(only_row(&update["params"][1]), &json!({"delete": null}));
@@ -107,7 +110,8 @@ fn history_answers_a_known_transaction() {
 fn faulty_requests() {
     let database = TestDatabase::new();
     let fault = |request: Json| {
-        Monitor::create(&database.db, MonitorMethod::Plain, &json!(["Open_vSwitch", 1, request]))
+        let params = json!(["Open_vSwitch", 1, request]);
+        Monitor::create(&database.db, MonitorMethod::Plain, &params, &MonitorLimits::default())
             .err()
             .and_then(|e| e.details)
     };
@@ -129,7 +133,7 @@ fn conditions_are_limited() {
     let conditions = ConditionCost { memory: 10_000, compared: 10 };
     let limits = MonitorLimits { conditions, ..MonitorLimits::default() };
     let create = |request: &Json, limits: &MonitorLimits| {
-        Monitor::create_within(&database.db, MonitorMethod::Conditional, request, limits)
+        Monitor::create(&database.db, MonitorMethod::Conditional, request, limits)
     };
     let many = |function: &str, number| {
         request((0..number).map(|at| json!(["type", function, format!("t{at}")])).collect())
@@ -140,7 +144,7 @@ fn conditions_are_limited() {
     for refused in [many("!=", 11), many("==", 100)] {
         assert_eq!(create(&refused, &limits).err().unwrap().tag, "resources exhausted");
         let change = json!(["m", "n", {"QoS": [{"where": refused[2]["QoS"]["where"]}]}]);
-        let changed = monitor.change_conditions_within(&database.db, &change, |_| false, &limits);
+        let changed = monitor.change_conditions(&database.db, &change, |_| false, &limits);
         assert_eq!(changed.err().unwrap().tag, "resources exhausted");
         assert_eq!((monitor.id(), monitor.condition_cost().compared), (&json!("m"), 10));
     }

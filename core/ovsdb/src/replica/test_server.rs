@@ -1,6 +1,6 @@
 //! A server for one replica, without sockets, for tests of this crate and of crates that use it.
 
-use crate::monitor::MonitorMethod;
+use crate::monitor::{MonitorLimits, MonitorMethod};
 use crate::schema::open_vswitch;
 use crate::{Context, Database, Json, Message, Monitor, Outcome, Parameters, Replica, Uuid, transaction};
 use serde_json::json;
@@ -50,7 +50,8 @@ impl TestServer {
         };
         let method = MonitorMethod::from_name(name).filter(|method| supported.contains(method));
         let method = method.ok_or_else(|| json!("unknown method"))?;
-        let (monitor, result) = Monitor::create(&self.db, method, params).expect("valid conditions");
+        let (monitor, result) =
+            Monitor::create(&self.db, method, params, &MonitorLimits::default()).expect("valid conditions");
         self.monitor = Some(monitor);
         Ok(serde_json::from_str(&result).expect("JSON"))
     }

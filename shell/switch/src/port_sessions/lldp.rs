@@ -29,21 +29,12 @@ impl Switch {
         let now = self.clock.now();
         let Some(running) = self.bridges.get_mut(bridge) else { return };
         let Some(backer) = self.datapaths.of_bridge(running) else { return };
-        let Bridge { id, config, ports, .. } = running;
+        let Bridge { id, config, ports, .. } = &*running;
         let changed = rows.iter().filter_map(|row| config.ports.get(row)).flat_map(|row| &row.interfaces);
         let enabled = changed.filter(|row| row.lldp).filter_map(|row| Some(ports.named(&row.name)?.ofport));
         let sessions = backer.upcall_translator.lldp.of_bridge(*id).into_iter().map(|(_, ofport)| ofport);
         let affected: BTreeSet<_> = enabled.chain(sessions).collect();
-        if affected.is_empty() {
-            return;
-        }
-        let announcement = announcement(config);
-        for ofport in affected {
-            let Some(port) = ports.get_mut(&ofport) else { continue };
-            let Some((row, interface)) = config.interface(&port.name) else { continue };
-            let announcement = interface.lldp.then_some(&announcement);
-            configure(backer, port, (*id, ofport), (row.uuid, announcement), now);
-        }
+        configure_ports(backer, running, affected, now);
     }
 
     /// Creates the session of a new port if the bridge is configured already: the device of a configured interface has appeared.
@@ -51,13 +42,24 @@ impl Switch {
         let now = self.clock.now();
         let Some(running) = self.bridges.get_mut(bridge) else { return };
         let Some(backer) = self.datapaths.of_bridge(running) else { return };
-        let Bridge { id, config, ports, .. } = running;
-        let Some((row, _)) = config.interface(interface).filter(|(_, interface)| interface.lldp) else {
-            return;
-        };
-        let Some(ofport) = ports.named(interface).map(|port| port.ofport) else { return };
-        let Some(port) = ports.get_mut(&ofport) else { return };
-        configure(backer, port, (*id, ofport), (row.uuid, Some(&announcement(config))), now);
+        let is_enabled = running.config.interface(interface).is_some_and(|(_, interface)| interface.lldp);
+        let new = running.ports.named(interface).filter(|_| is_enabled).map(|port| port.ofport);
+        configure_ports(backer, running, BTreeSet::from_iter(new), now);
+    }
+}
+
+/// Applies the configuration of a bridge to the sessions of these ports.
+fn configure_ports(backer: &Backer, bridge: &mut Bridge, affected: BTreeSet<OfPort>, now: Millis) {
+    if affected.is_empty() {
+        return;
+    }
+    let Bridge { id, config, ports, .. } = bridge;
+    let announcement = announcement(config);
+    for ofport in affected {
+        let Some(port) = ports.get_mut(&ofport) else { continue };
+        let Some((row, interface)) = config.interface(&port.name) else { continue };
+        let announcement = interface.lldp.then_some(&announcement);
+        configure(backer, port, (*id, ofport), (row.uuid, announcement), now);
     }
 }
 

@@ -56,7 +56,8 @@ fn monitors(db: &Database, history: &[Arc<Changes>], params: &Json) {
     for method in
         [monitor::MonitorMethod::Plain, monitor::MonitorMethod::Conditional, monitor::MonitorMethod::Since]
     {
-        let Ok((mut monitor, first)) = Monitor::create(db, method, params) else { continue };
+        let limits = monitor::MonitorLimits::default();
+        let Ok((mut monitor, first)) = Monitor::create(db, method, params, &limits) else { continue };
         parsed(&first);
         for changes in history {
             if let Some(part) = monitor.shared_part(db.schema(), changes) {
@@ -64,6 +65,6 @@ fn monitors(db: &Database, history: &[Arc<Changes>], params: &Json) {
             }
         }
         // The conditions are not those of this monitor, so only parsing is checked.
-        let _ = monitor.change_conditions(db, params, |_| false);
+        let _ = monitor.change_conditions(db, params, |_| false, &limits);
     }
 }

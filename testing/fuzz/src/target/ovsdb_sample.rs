@@ -104,7 +104,7 @@ impl MonitoredReplica {
         };
         answer(&mut replica, &|_| db.schema().to_json());
         let create = |params: &Json| {
-            Monitor::create(db, monitor::MonitorMethod::Since, params)
+            Monitor::create(db, monitor::MonitorMethod::Since, params, &monitor::MonitorLimits::default())
                 .unwrap_or_else(|e| panic!("{e}: {params}"))
         };
         let params = answer(&mut replica, &|params| parsed(&create(params).1));
