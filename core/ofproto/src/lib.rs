@@ -46,7 +46,7 @@ pub use duration::duration;
 pub use group::Group;
 pub use internal::REASON_IMPLICIT_MISS;
 pub use meter::Meter;
-pub use monitor::FlowMonitors;
+pub use monitor::{FlowMonitors, ReportedFlow};
 pub use ofproto::Ofproto;
 pub use prepare::{Preparer, check_consistency, check_flow_mod};
 pub use request::FlowRequest;

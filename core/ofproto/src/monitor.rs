@@ -51,7 +51,7 @@ impl FlowMonitors {
         &mut self,
         requests: &[FlowMonitorRequest],
         ofproto: &Ofproto,
-    ) -> Result<Vec<FlowUpdate>, OfError> {
+    ) -> Result<Vec<ReportedFlow>, OfError> {
         let mut wanted = self.clone();
         let mut new = BTreeMap::new();
         for request in requests {
@@ -68,10 +68,9 @@ impl FlowMonitors {
         }
         *self = wanted;
         let initial = new.values().filter(|m| m.flags.initial);
-        Ok(collect(initial, ofproto, |_, _| true)
-            .into_iter()
-            .map(|(rule, actions)| FlowUpdate::Initial(event(&rule, actions)))
-            .collect())
+        let found = collect(initial, ofproto, |_, _| true).into_iter();
+        let initial = |(rule, actions)| ReportedFlow { rule, actions, kind: FlowUpdate::Initial };
+        Ok(found.map(initial).collect())
     }
 
     fn add(&mut self, request: &FlowMonitorRequest) -> Result<Monitor, OfError> {
@@ -139,19 +138,40 @@ impl FlowMonitors {
     }
 
     /// Ends a pause; returns the flows that were added or changed during it.
-    pub fn resume(&mut self, ofproto: &Ofproto) -> Vec<FlowUpdate> {
+    pub fn resume(&mut self, ofproto: &Ofproto) -> Vec<ReportedFlow> {
         let Some(since) = self.paused_since.take() else { return Vec::new() };
         let wanted = |m: &Monitor, rule: &Rule| match rule.added > since {
             true => m.flags.add || m.flags.modify,
             false => m.flags.modify && rule.id > since,
         };
         let missed = collect(self.monitors.values(), ofproto, wanted).into_iter();
-        missed
-            .map(|(rule, actions)| {
-                let event = event(&rule, actions);
-                if rule.added > since { FlowUpdate::Added(event) } else { FlowUpdate::Modified(event) }
-            })
-            .collect()
+        let report = |(rule, actions): (Arc<Rule>, bool)| {
+            let kind = if rule.added > since { FlowUpdate::Added } else { FlowUpdate::Modified };
+            ReportedFlow { rule, actions, kind }
+        };
+        missed.map(report).collect()
+    }
+}
+
+/// A flow that monitors report although no request changes it: at the beginning or after a pause. The update, which copies the match and
+/// the actions, is made when it is sent.
+#[derive(Clone, Debug)]
+pub struct ReportedFlow {
+    rule: Arc<Rule>,
+    /// Include the actions.
+    actions: bool,
+    kind: fn(Box<FlowEvent>) -> FlowUpdate,
+}
+
+impl ReportedFlow {
+    /// The flow.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// The update to send.
+    pub fn update(&self) -> FlowUpdate {
+        (self.kind)(event(&self.rule, self.actions))
     }
 }
 
@@ -250,6 +270,10 @@ mod tests {
         FlowMod { command, actions: vec![Action::output(OfPort(port))], ..FlowMod::default() }
     }
 
+    fn updates(flows: Vec<ReportedFlow>) -> Vec<FlowUpdate> {
+        flows.iter().map(ReportedFlow::update).collect()
+    }
+
     fn watcher(o: &Ofproto, out_port: OfPort) -> FlowMonitors {
         let mut m = FlowMonitors::default();
         let request = FlowMonitorRequest { flags: ALL, out_port, ..FlowMonitorRequest::default() };
@@ -286,11 +310,11 @@ mod tests {
         m.pause(&o);
         let added = o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
         assert_eq!(m.report(&added, None), []);
-        assert!(matches!(&m.resume(&o)[..], [FlowUpdate::Added(_)]));
+        assert!(matches!(&updates(m.resume(&o))[..], [FlowUpdate::Added(_)]));
         m.pause(&o);
         let gone = o.handle_flow_mod(&flow(FlowCommand::Delete, 1), Millis(2)).unwrap();
         assert!(matches!(&m.report(&gone, None)[..], [FlowUpdate::Deleted(..)]), "it was known");
-        assert_eq!(m.resume(&o), []);
+        assert_eq!(updates(m.resume(&o)), []);
     }
 
     #[test]
@@ -298,7 +322,7 @@ mod tests {
         let o = Ofproto::new(Millis(0), 0);
         let mut m = watcher(&o, OfPort::NONE);
         let new = FlowMonitorRequest { id: 5, flags: ALL, ..FlowMonitorRequest::default() };
-        assert_eq!(m.request(&[new.clone(), new], &o), Err(OfError::MofcMonitorExists));
+        assert_eq!(m.request(&[new.clone(), new], &o).map(updates), Err(OfError::MofcMonitorExists));
         assert_eq!(m.cancel(5), Err(OfError::MofcUnknownMonitor));
         assert_eq!(m.cancel(0), Ok(()));
         assert!(m.is_empty());
@@ -379,11 +403,11 @@ mod tests {
         let mut m = FlowMonitors::default();
         let request = |id| FlowMonitorRequest { id, flags: ALL, ..FlowMonitorRequest::default() };
         let too_many: Vec<_> = (0..65).map(request).collect();
-        assert_eq!(m.request(&too_many, &o), Err(OfError::MofcUnknown));
+        assert_eq!(m.request(&too_many, &o).map(updates), Err(OfError::MofcUnknown));
         assert!(m.is_empty());
-        assert_eq!(m.request(&too_many[..64], &o), Ok(vec![]));
-        assert_eq!(m.request(&too_many[64..], &o), Err(OfError::MofcUnknown));
+        assert_eq!(m.request(&too_many[..64], &o).map(updates), Ok(vec![]));
+        assert_eq!(m.request(&too_many[64..], &o).map(updates), Err(OfError::MofcUnknown));
         m.cancel(3).unwrap();
-        assert_eq!(m.request(&too_many[64..], &o), Ok(vec![]));
+        assert_eq!(m.request(&too_many[64..], &o).map(updates), Ok(vec![]));
     }
 }

@@ -81,6 +81,19 @@ pub enum FlowUpdate {
     Modified(Box<FlowEvent>),
 }
 
+impl FlowUpdate {
+    /// Number of actions in the update.
+    pub fn actions_len(&self) -> usize {
+        match self {
+            FlowUpdate::Abbreviated(_) => 0,
+            FlowUpdate::Initial(event)
+            | FlowUpdate::Added(event)
+            | FlowUpdate::Deleted(event, _)
+            | FlowUpdate::Modified(event) => event.actions.len(),
+        }
+    }
+}
+
 /// The flow of a [`FlowUpdate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -21,8 +21,8 @@ pub(crate) enum Command {
     PacketIn(PacketKind, Message, Dialect),
     /// Count a packet-in that the session dropped.
     DroppedPacketIn(PacketKind),
-    /// Send the parts of a long reply. Each part is made when most of the previous ones are written. Other messages may be sent in
-    /// between.
+    /// Send the parts of a long reply. Each part is made when most of the previous ones are written. Which messages may be sent in
+    /// between: see `long_reply.rs`.
     Parts(Parts, Dialect),
 }
 
@@ -42,6 +42,8 @@ fn bytes(body: &Body) -> usize {
     const MESSAGE: usize = 64;
     /// Bytes of a list entry or a bucket.
     const ENTRY: usize = 128;
+    /// Bytes of an action.
+    const ACTION: usize = 16;
     /// Bytes of the features of a table.
     const TABLE: usize = 4096;
     match body {
@@ -50,7 +52,7 @@ fn bytes(body: &Body) -> usize {
         Body::PacketIn(packet, _) => ENTRY + packet.packet.len(),
         Body::FlowRemoved(_) | Body::PortStatus(_) => ENTRY,
         Body::FlowStatsReply(list) => list.len() * ENTRY,
-        Body::FlowMonitorReply(list) => list.len() * ENTRY,
+        Body::FlowMonitorReply(list) => list.iter().map(|u| ENTRY + u.actions_len() * ACTION).sum(),
         Body::PortStatsReply(list) => list.len() * ENTRY,
         Body::PortDescReply(list) => list.len() * ENTRY,
         Body::FeaturesReply(features) => features.ports.len() * ENTRY,

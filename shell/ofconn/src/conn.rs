@@ -1,8 +1,9 @@
 //! One connection with its socket: connecting, reading, writing, snooping.
 
 use crate::batch::{Batch, BatchBuilder};
-use crate::command::{Command, OpenedConn, Parts};
+use crate::command::{Command, OpenedConn};
 use crate::conn_settings::{ConnKind, ConnSettings};
+use crate::long_reply::LongReply;
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
 use crate::protocol::ProtocolState;
 use crate::trace::VCONN;
@@ -53,8 +54,8 @@ pub(crate) struct Conn {
     is_awaited: bool,
     /// Decoding stopped because [`OUTPUT_MAX`] bytes or more waited to be written.
     input_paused: bool,
-    /// A long reply whose remaining parts have not been made.
-    parts: Option<(Parts, Dialect)>,
+    /// The long reply that is being sent.
+    long_reply: Option<LongReply>,
     /// Address to connect to; `None` for a connection that the peer opened.
     target: Option<Target>,
     versions: VersionSet,
@@ -97,7 +98,7 @@ impl Conn {
             waiting_bytes: Arc::default(),
             is_awaited: false,
             input_paused: false,
-            parts: None,
+            long_reply: None,
             target: None,
             versions,
             stream: Some(stream),
@@ -126,7 +127,7 @@ impl Conn {
             waiting_bytes: Arc::default(),
             is_awaited: false,
             input_paused: false,
-            parts: None,
+            long_reply: None,
             target: Some(target),
             versions,
             stream: None,
@@ -175,7 +176,7 @@ impl Conn {
 
     /// Whether serving the connection may take long: a long reply, or TLS.
     pub(crate) fn has_long_work(&self) -> bool {
-        self.parts.is_some() || self.stream.as_ref().is_some_and(Stream::is_tls)
+        self.long_reply.is_some() || self.stream.as_ref().is_some_and(Stream::is_tls)
     }
 
     /// The role of the peer, if the connection is open.
@@ -240,23 +241,36 @@ impl Conn {
 
     /// Carries out commands of the session.
     pub(crate) fn carry_out(&mut self, commands: Vec<Command>, now: Millis) {
-        let bytes = commands.iter().map(Command::bytes).sum();
+        let mut bytes = 0;
         for command in commands {
-            match command {
-                Command::Send(message, dialect) => {
-                    self.log_refusal(&message);
-                    self.protocol.iter_mut().for_each(|c| c.send_in(&message, dialect))
-                }
-                Command::PacketIn(kind, message, dialect) => {
-                    if let Some(message) = self.packet_limit.offer(kind, (message, dialect), now) {
-                        self.queue_packet_in(kind, &message.0, message.1);
-                    }
-                }
-                Command::DroppedPacketIn(kind) => self.packet_limit.count_overflow(kind),
-                Command::Parts(parts, dialect) => self.parts = self.is_open().then_some((parts, dialect)),
-            }
+            let command = match &mut self.long_reply {
+                Some(reply) => reply.defer(command),
+                None => Some(command),
+            };
+            // The bytes of a deferred command count as waiting until it is carried out.
+            let Some(command) = command else { continue };
+            bytes += command.bytes();
+            self.carry_out_one(command, now);
         }
         self.is_awaited |= self.waiting_bytes.update_output(bytes, self.output_len());
+    }
+
+    fn carry_out_one(&mut self, command: Command, now: Millis) {
+        match command {
+            Command::Send(message, dialect) => {
+                self.log_refusal(&message);
+                self.protocol.iter_mut().for_each(|c| c.send_in(&message, dialect))
+            }
+            Command::PacketIn(kind, message, dialect) => {
+                if let Some(message) = self.packet_limit.offer(kind, (message, dialect), now) {
+                    self.queue_packet_in(kind, &message.0, message.1);
+                }
+            }
+            Command::DroppedPacketIn(kind) => self.packet_limit.count_overflow(kind),
+            Command::Parts(parts, dialect) => {
+                self.long_reply = self.is_open().then(|| LongReply::new(parts, dialect))
+            }
+        }
     }
 
     /// Logs `reply` if it is an error reply.
@@ -274,19 +288,19 @@ impl Conn {
         }
     }
 
-    /// Makes the next parts of a long reply. Returns whether this call found that no parts are left.
+    /// Makes the next parts of a long reply. After the last one, carries out the commands that follow it. Returns whether this call found
+    /// that no parts are left.
     pub(crate) fn make_parts(&mut self, now: Millis) -> bool {
-        let (Some((parts, dialect)), Some(protocol)) = (&mut self.parts, &mut self.protocol) else {
+        let (Some(reply), Some(protocol)) = (&mut self.long_reply, &mut self.protocol) else {
             return false;
         };
         while protocol.output_len() < PARTS_OUTPUT_MAX {
-            match parts.next(now) {
-                Some(part) => protocol.send_in(&part, *dialect),
-                None => {
-                    self.parts = None;
-                    return true;
-                }
-            }
+            let Some((part, dialect)) = reply.next_part(now) else {
+                let following = self.long_reply.take().map(LongReply::into_following);
+                self.carry_out(following.unwrap_or_default(), now);
+                return true;
+            };
+            protocol.send_in(&part, dialect);
         }
         false
     }
@@ -400,7 +414,7 @@ impl Conn {
     }
 
     fn drop_stream(&mut self) {
-        (self.stream, self.protocol, self.parts) = (None, None, None);
+        (self.stream, self.protocol, self.long_reply) = (None, None, None);
         self.unsent = UnsentAges::default();
         self.packet_limit.clear();
     }
@@ -450,7 +464,8 @@ impl Conn {
             (false, false) => None,
         };
         self.readiness.wait(set, stream, interest);
-        if self.input_paused && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {
+        if self.input_paused && output < OUTPUT_MAX || self.long_reply.is_some() && output < PARTS_OUTPUT_MAX
+        {
             set.wake_now();
         }
     }

@@ -24,6 +24,7 @@ mod conn;
 mod conn_settings;
 mod connections;
 mod listener;
+mod long_reply;
 mod packet_in;
 mod packet_limit;
 mod protocol;

@@ -80,8 +80,8 @@ pub(crate) struct Queues {
     incoming: VecDeque<Batch>,
     /// Commands that were not handed to the sockets yet.
     outgoing: Vec<Command>,
-    /// Some parts of a long reply are not encoded yet.
-    is_sending: bool,
+    /// Number of long replies of which some parts are not encoded yet.
+    long_replies: usize,
     /// Number of requests of the connection that may still be executed in this turn.
     pub(crate) turn_quota: u32,
     /// The connection has ended.
@@ -119,7 +119,7 @@ impl Session {
             queues: Queues {
                 incoming: VecDeque::new(),
                 outgoing: Vec::new(),
-                is_sending: false,
+                long_replies: 0,
                 turn_quota: 0,
                 has_ended: false,
                 awaits_written: false,
@@ -153,15 +153,16 @@ impl Session {
         self.send(error_message(self.version, error, frame));
     }
 
-    /// Sends a long reply. Until [`is_sending`](Self::is_sending) is false, no other reply may be sent.
+    /// Sends a long reply. Until [`is_sending`](Self::is_sending) is false, no reply to another request may be sent. Updates of flow
+    /// monitors and other long replies follow after the last part.
     pub fn send_parts(&mut self, parts: Parts) {
-        self.queues.is_sending = true;
+        self.queues.long_replies += 1;
         self.queues.push(Command::Parts(parts, self.dialect));
     }
 
-    /// Whether parts of a long reply are left.
+    /// Whether parts of long replies are left.
     pub fn is_sending(&self) -> bool {
-        self.queues.is_sending
+        self.queues.long_replies > 0
     }
 
     /// Queues a packet-in.
@@ -265,6 +266,6 @@ impl Queues {
     }
 
     pub(crate) fn parts_sent(&mut self) {
-        self.is_sending = false;
+        self.long_replies = self.long_replies.saturating_sub(1);
     }
 }

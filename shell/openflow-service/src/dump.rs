@@ -8,6 +8,7 @@
 //! made only while less than 64 KiB of output wait. Counters are read when the part that contains them is made.
 
 use crate::bridge::Bridge;
+use crate::flow_parts::take_part;
 use crate::outside_bridge::OutsideBridge;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::stats::{PORTS_PER_TURN, port_stats};
@@ -22,8 +23,6 @@ use units::Millis;
 
 /// If the tables have fewer flows than this, a dump is made at once on the main thread.
 const BACKGROUND_FLOWS: usize = 512;
-/// Number of flows in one part.
-const FLOWS_PER_PART: usize = 256;
 /// While this many bytes or more wait to be written, no part of a dump of ports is made.
 const OUTPUT_MAX: usize = 64 << 10;
 
@@ -110,9 +109,9 @@ fn flows(request: Message, mut rules: Vec<Arc<Rule>>) -> Parts {
         if !more {
             return None;
         }
-        let part = rules.split_off(rules.len().saturating_sub(FLOWS_PER_PART));
+        let part = take_part(&mut rules, |rule| rule);
         more = !rules.is_empty();
-        let stats = part.iter().rev().map(|r| r.stats(now)).collect();
+        let stats = part.map(|r| r.stats(now)).collect();
         Some(Message { more, ..request.reply(Body::FlowStatsReply(stats)) })
     })
 }

@@ -1,30 +1,71 @@
 //! Flow monitors: requests of connections, and updates to them.
 //!
+//! The flows that exist when a monitor is added, and those that were missed during a pause, may be many. They are sent in parts, as fast as
+//! the peer reads them; later updates of the connection follow after the last part.
+//!
 //! **Back pressure**: if the peer does not read, updates are paused when more than 128 KiB of output wait, and resumed when all output
 //! is written.
 
 use crate::bridge::Bridge;
+use crate::flow_parts::{FLOWS_MAX, take_part};
 use crate::request_context::{RequestContext, RequestResult};
-use ofconn::ConnId;
-use ofproto::TableChanges;
-use openflow::monitor::FlowMonitorRequest;
-use openflow::{Body, Xid};
+use crate::unfinished::{Dump, RestOfDump};
+use ofconn::{ConnId, Parts};
+use ofproto::{ReportedFlow, TableChanges};
+use openflow::monitor::{FlowMonitorRequest, FlowUpdate};
+use openflow::{Body, Message, Xid};
 use units::Millis;
 
 /// Updates to a connection are paused if more bytes than this wait to be written, as in Open vSwitch.
 const PAUSE_OUTPUT: usize = 128 * 1024;
 
 impl RequestContext<'_> {
-    pub(crate) fn flow_monitor(&mut self, requests: &[FlowMonitorRequest]) -> RequestResult {
+    /// Adds, changes or removes monitors. Returns no reply if the new monitors report many flows: the reply is then sent in parts.
+    pub(crate) fn flow_monitor(
+        &mut self,
+        requests: &[FlowMonitorRequest],
+        message: &Message,
+    ) -> RequestResult {
         let bridge = &mut *self.bridge;
-        let updates = bridge.monitors.entry(self.conn).or_default().request(requests, &bridge.ofproto)?;
-        Ok(Some(Body::FlowMonitorReply(updates)))
+        let flows = bridge.monitors.entry(self.conn).or_default().request(requests, &bridge.ofproto)?;
+        if is_short(&flows) {
+            return Ok(Some(Body::FlowMonitorReply(updates(&flows))));
+        }
+        let request = message.clone();
+        let reply = parts(flows, move |body, more| Message { more, ..request.reply(body) });
+        if let Some(session) = bridge.conns.session(self.conn) {
+            session.send_parts(reply);
+        }
+        let dump = Dump { request: message.clone(), raw: Vec::new(), rest: RestOfDump::Flows };
+        bridge.unfinished.dumps.insert(self.conn, dump);
+        Ok(None)
     }
 
     pub(crate) fn cancel_monitor(&mut self, id: u32) -> RequestResult {
         self.bridge.monitors.entry(self.conn).or_default().cancel(id)?;
         Ok(None)
     }
+}
+
+/// Whether one message of a few KiB reports the flows.
+fn is_short(flows: &[ReportedFlow]) -> bool {
+    flows.iter().map(|f| 1 + f.rule().actions.len()).sum::<usize>() <= FLOWS_MAX
+}
+
+fn updates(flows: &[ReportedFlow]) -> Vec<FlowUpdate> {
+    flows.iter().map(ReportedFlow::update).collect()
+}
+
+/// Generator of messages that report `flows`. `message` makes a message; its second argument tells whether more parts follow.
+fn parts(mut flows: Vec<ReportedFlow>, message: impl Fn(Body, bool) -> Message + Send + 'static) -> Parts {
+    flows.reverse();
+    Parts::new(move |_| {
+        if flows.is_empty() {
+            return None;
+        }
+        let part = take_part(&mut flows, ReportedFlow::rule).map(|flow| flow.update()).collect();
+        Some(message(Body::FlowMonitorReply(part), !flows.is_empty()))
+    })
 }
 
 /// Sends changes to the connections that monitor them. `own`: connection and transaction id of the request that caused the changes.
@@ -51,8 +92,13 @@ pub fn run(bridge: &mut Bridge) -> bool {
         let is_written = session.output_len() == 0;
         if monitors.is_paused() && is_written {
             let missed = monitors.resume(ofproto);
-            if !missed.is_empty() {
-                session.send_own(Body::FlowMonitorReply(missed));
+            if is_short(&missed) {
+                if !missed.is_empty() {
+                    session.send_own(Body::FlowMonitorReply(updates(&missed)));
+                }
+            } else {
+                let version = session.version();
+                session.send_parts(parts(missed, move |body, _| Message::new(version, Xid(0), body)));
             }
             session.send_own(Body::FlowMonitorResumed);
             any = true;
@@ -62,4 +108,73 @@ pub fn run(bridge: &mut Bridge) -> bool {
         !monitors.is_empty()
     });
     any
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{NOW, TestBridge, flow};
+    use flow::FieldId;
+    use openflow::monitor::MonitorFlags;
+    use openflow::{Version, action::Action};
+    use units::OfPort;
+
+    fn add_flow(test: &mut TestBridge, number: u16, actions: usize) {
+        let mut fm = flow(1, vec![Action::output(OfPort(2)); actions]);
+        fm.matching.set(FieldId::Metadata, number.into());
+        let changes = test.bridge.ofproto.handle_flow_mod(&fm, NOW).unwrap();
+        report(&mut test.bridge, &changes, None, NOW);
+    }
+
+    fn request() -> Body {
+        let flags =
+            MonitorFlags { initial: true, add: true, modify: true, instructions: true, ..Default::default() };
+        Body::FlowMonitorRequest(vec![FlowMonitorRequest { flags, ..Default::default() }])
+    }
+
+    #[test]
+    fn updates_follow_the_parts_of_the_first_report() {
+        let mut test = TestBridge::new("monitor", Version::V14);
+        (0..5000).for_each(|number| add_flow(&mut test, number, 20));
+        let mut bodies = test.ask(request());
+        add_flow(&mut test, 5000, 20);
+        bodies.extend(test.ask(Body::BarrierRequest));
+        while bodies.last() != Some(&Body::BarrierReply) {
+            let waiting = test.bridge.conns.sessions().map(|(_, s)| s.output_len()).sum::<usize>();
+            assert!(waiting < 1 << 20, "{waiting} bytes wait");
+            bodies.extend(test.turn());
+        }
+        let updates: Vec<FlowUpdate> = bodies
+            .into_iter()
+            .filter_map(|body| if let Body::FlowMonitorReply(updates) = body { Some(updates) } else { None })
+            .flatten()
+            .collect();
+        let number = |update: &FlowUpdate| match update {
+            FlowUpdate::Initial(event) if event.actions.len() == 20 => {
+                (true, FieldId::Metadata.get(&event.matching.flow))
+            }
+            FlowUpdate::Added(event) => (false, FieldId::Metadata.get(&event.matching.flow)),
+            other => panic!("{other:?}"),
+        };
+        let expected: Vec<(bool, u128)> = (0..=5000).map(|i| (i < 5000, i)).collect();
+        assert_eq!(updates.iter().map(number).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_was_missed_during_a_pause_comes_in_parts_before_the_end_of_the_pause() {
+        let mut test = TestBridge::new("monitor-pause", Version::V14);
+        test.ask(request());
+        for number in 0..5000 {
+            add_flow(&mut test, number, 20);
+        }
+        let mut bodies = Vec::new();
+        while bodies.last() != Some(&Body::FlowMonitorResumed) {
+            run(&mut test.bridge);
+            bodies.extend(test.turn());
+        }
+        let paused = bodies.iter().position(|body| *body == Body::FlowMonitorPaused);
+        assert!(paused.is_some_and(|at| at < bodies.len() - 10), "{paused:?} of {}", bodies.len());
+        let count = |body: &Body| if let Body::FlowMonitorReply(updates) = body { updates.len() } else { 0 };
+        assert_eq!(bodies.iter().map(count).sum::<usize>(), 5000);
+    }
 }

@@ -71,7 +71,7 @@ impl RequestContext<'_> {
             Body::TableDescRequest => Body::TableDescReply(self.table_desc()),
             Body::IpfixBridgeRequest => Body::IpfixBridgeReply(self.ipfix_stats(false)?),
             Body::IpfixFlowRequest => Body::IpfixFlowReply(self.ipfix_stats(true)?),
-            Body::FlowMonitorRequest(requests) => return self.flow_monitor(requests),
+            Body::FlowMonitorRequest(requests) => return self.flow_monitor(requests, message),
             // Replies, which only a switch may send.
             _ => return Err(OfError::BrcBadType),
         };
