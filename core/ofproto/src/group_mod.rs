@@ -179,9 +179,10 @@ mod tests {
     }
 
     fn lists_groups(o: &Ofproto) -> bool {
+        let groups = o.groups(GROUP_ALL);
         let replies = [
-            Body::GroupDescReply(o.group_desc(GROUP_ALL)),
-            Body::GroupStatsReply(o.group_stats(GROUP_ALL, T0)),
+            Body::GroupDescReply(groups.iter().map(|group| group.desc()).collect()),
+            Body::GroupStatsReply(groups.iter().map(|group| group.stats(0, T0)).collect()),
         ];
         replies.into_iter().all(|body| {
             let in_version = |v| encode(&Message::new(v, Xid(1), body.clone()), Dialect::default()).is_ok();

@@ -36,7 +36,8 @@ impl Meter {
         MeterSpec { packets, bands: self.config.bands.iter().map(band).collect() }
     }
 
-    pub(crate) fn stats(&self, flow_count: u32, now: Millis) -> MeterStats {
+    /// The counters of the meter for a reply; `flow_count`: the number of flows that use the meter.
+    pub fn stats(&self, flow_count: u32, now: Millis) -> MeterStats {
         let counts = self.slot.counts();
         MeterStats {
             meter: self.config.meter,

@@ -11,7 +11,7 @@ use openflow::error::OfError;
 use openflow::flow_mod::RemovedReason;
 use openflow::meter::{
     METER_ALL, METER_CONTROLLER, METER_MAX, METER_SLOWPATH, MeterCommand, MeterConfig, MeterFeatures,
-    MeterMod, MeterStats, meter_flags,
+    MeterMod, meter_flags,
 };
 use std::sync::Arc;
 use units::Millis;
@@ -122,24 +122,23 @@ impl Ofproto {
         }
     }
 
-    /// Configurations of one meter, or for `METER_ALL` of all meters, sorted by number.
-    pub fn meter_configs(&self, id: u32) -> Result<Vec<MeterConfig>, OfError> {
-        Ok(self.select_meters(id)?.into_iter().map(|m| m.config.clone()).collect())
-    }
-
-    /// Counters of one meter, or for `METER_ALL` of all meters, sorted by number.
-    pub fn meter_stats(&self, id: u32, now: Millis) -> Result<Vec<MeterStats>, OfError> {
-        let stats = |m: &Arc<Meter>| m.stats(self.state.user_count(Reference::Meter(m.config.meter)), now);
-        Ok(self.select_meters(id)?.into_iter().map(stats).collect())
-    }
-
-    fn select_meters(&self, id: u32) -> Result<Vec<&Arc<Meter>>, OfError> {
+    /// One meter, or for `METER_ALL` all meters, sorted by number.
+    pub fn meters(&self, id: u32) -> Result<Vec<Arc<Meter>>, OfError> {
         if id != METER_ALL {
-            return Ok(vec![self.state.meters.get(&id).ok_or(OfError::MmfcUnknownMeter)?]);
+            return Ok(vec![self.state.meters.get(&id).cloned().ok_or(OfError::MmfcUnknownMeter)?]);
         }
-        let mut all: Vec<_> = self.state.meters.values().collect();
+        let mut all: Vec<Arc<Meter>> = self.state.meters.values().cloned().collect();
         all.sort_by_key(|m| m.config.meter);
         Ok(all)
+    }
+
+    /// As [`meters`](Self::meters), each with the number of flows that use it.
+    pub fn meters_with_users(&self, id: u32) -> Result<Vec<(Arc<Meter>, u32)>, OfError> {
+        let with_users = |m: Arc<Meter>| {
+            let users = self.state.user_count(Reference::Meter(m.config.meter));
+            (m, users)
+        };
+        Ok(self.meters(id)?.into_iter().map(with_users).collect())
     }
 }
 
@@ -209,15 +208,18 @@ mod tests {
         o.handle_flow_mod(&metered(1), NOW).unwrap();
         o.handle_meter_mod(&mod_(Modify, 1, 20), NOW).unwrap();
         assert_eq!(told.take(), ["set 7 10", "set 7 20"]);
-        let stats = &o.meter_stats(METER_ALL, NOW).unwrap()[0];
-        assert_eq!((stats.flow_count, stats.packets), (1, 3));
+        {
+            let (meter, users) = o.meters_with_users(METER_ALL).unwrap().remove(0);
+            let stats = meter.stats(users, NOW);
+            assert_eq!((stats.flow_count, stats.packets), (1, 3));
+        }
 
         let seen = o.publish();
         let changes = o.handle_meter_mod(&mod_(Delete, METER_ALL, 0), NOW).unwrap();
         let [FlowChange::Removed { reason: RemovedReason::MeterDelete, .. }] = &changes.flows[..] else {
             panic!("{changes:?}")
         };
-        assert_eq!(o.meter_stats(1, NOW).unwrap_err(), OfError::MmfcUnknownMeter);
+        assert_eq!(o.meters(1).unwrap_err(), OfError::MmfcUnknownMeter);
         assert!(told.take().is_empty());
         o.publish();
         drop(seen);
@@ -232,7 +234,7 @@ mod tests {
         trial.flow_mod(o.request(&metered(2)), NOW).unwrap();
         drop(trial);
         assert_eq!(told.take(), ["release 7"]);
-        assert!(o.meter_configs(METER_ALL).unwrap().is_empty());
+        assert!(o.meters(METER_ALL).unwrap().is_empty());
 
         let mut trial = o.begin();
         trial.meter_mod(&mod_(MeterCommand::Add, 2, 10), NOW).unwrap();

@@ -21,7 +21,7 @@ use cpu::Chain;
 use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowMod};
-use openflow::group::{GROUP_ALL, GROUP_MAX, GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::group::{GROUP_ALL, GROUP_MAX, GroupFeatures, GroupMod};
 use openflow::meter::{METER_ALL, MeterCommand, MeterConfig, MeterMod};
 use openflow::stats::{AggregateStats, FlowStats};
 use std::sync::Arc;
@@ -213,30 +213,27 @@ impl Ofproto {
         self.state.groups.get(&id)
     }
 
-    /// Descriptions of one group, or for `GROUP_ALL` of all groups, sorted by number.
-    pub fn group_desc(&self, id: u32) -> Vec<GroupDesc> {
-        self.select_groups(id).iter().map(|g| g.desc()).collect()
+    /// One group, or for `GROUP_ALL` all groups, sorted by number.
+    pub fn groups(&self, id: u32) -> Vec<Arc<Group>> {
+        let mut out: Vec<Arc<Group>> = match id {
+            GROUP_ALL => self.state.groups.values().cloned().collect(),
+            id => self.state.groups.get(&id).cloned().into_iter().collect(),
+        };
+        out.sort_by_key(|g| g.id);
+        out
     }
 
-    /// Counters of one group, or for `GROUP_ALL` of all groups, sorted by number.
-    pub fn group_stats(&self, id: u32, now: Millis) -> Vec<GroupStats> {
-        self.select_groups(id)
-            .iter()
-            .map(|g| g.stats(self.state.user_count(Reference::Group(g.id)), now))
-            .collect()
+    /// As [`groups`](Self::groups), each with the number of flows that use it.
+    pub fn groups_with_users(&self, id: u32) -> Vec<(Arc<Group>, u32)> {
+        let with_users = |g: Arc<Group>| {
+            let users = self.state.user_count(Reference::Group(g.id));
+            (g, users)
+        };
+        self.groups(id).into_iter().map(with_users).collect()
     }
 
     /// `OFPMP_GROUP_FEATURES`. The caller has to fill in `actions`, because their encoding depends on the OpenFlow version.
     pub fn group_features(&self) -> GroupFeatures {
         GroupFeatures { types: 0xf, capabilities: 0x7, max_groups: [GROUP_MAX; 4], actions: [0; 4] }
-    }
-
-    fn select_groups(&self, id: u32) -> Vec<&Arc<Group>> {
-        let mut out: Vec<&Arc<Group>> = match id {
-            GROUP_ALL => self.state.groups.values().collect(),
-            id => self.state.groups.get(&id).into_iter().collect(),
-        };
-        out.sort_by_key(|g| g.id);
-        out
     }
 }

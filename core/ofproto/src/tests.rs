@@ -449,7 +449,7 @@ fn single_buckets() {
             &GroupMod { command, command_bucket, buckets, kind: GroupType::All, ..gm.clone() },
             T0,
         )?;
-        let desc = o.group_desc(1).remove(0);
+        let desc = o.groups(1).remove(0);
         assert_eq!(desc.kind, GroupType::Select);
         Ok::<_, OfError>(desc.buckets.iter().map(|b| b.id).collect::<Vec<_>>())
     };
@@ -472,7 +472,7 @@ fn buckets_that_stay_keep_their_counters() {
     let mut counters = |command, command_bucket, buckets| {
         o.state.groups.get(&1).unwrap().credit(Some(0), 5, 300);
         o.handle_group_mod(&GroupMod { command, command_bucket, buckets, ..gm.clone() }, T0).unwrap();
-        let stats = o.group_stats(1, T0).remove(0);
+        let stats = o.groups(1).remove(0).stats(0, T0);
         (stats.packets, stats.buckets.iter().map(|(packets, _)| *packets).collect::<Vec<_>>())
     };
     assert_eq!(counters(GroupCommand::InsertBucket, 1, vec![bucket(3)]), (0, vec![5, 0, 0]));
@@ -489,14 +489,14 @@ fn deleting_a_group_deletes_its_flows() {
         let uses = FlowMod { actions: vec![Action::Group(group)], ..add(in_port(group), 0) };
         o.handle_flow_mod(&uses, T0).unwrap();
     }
-    assert_eq!(o.group_stats(1, Millis(3000))[0].ref_count, 1);
+    assert_eq!(o.groups_with_users(1)[0].1, 1);
     let delete = |group| GroupMod { command: GroupCommand::Delete, group, ..GroupMod::default() };
     let changes = o.handle_group_mod(&delete(1), T0).unwrap();
     assert!(matches!(&changes.flows[..], [FlowChange::Removed { reason: RemovedReason::GroupDelete, .. }]));
     assert!(o.handle_group_mod(&delete(1), T0).unwrap().is_empty());
     o.handle_group_mod(&delete(GROUP_ALL), T0).unwrap();
     assert!(dump(&o).is_empty());
-    assert!(o.group_desc(GROUP_ALL).is_empty());
+    assert!(o.groups(GROUP_ALL).is_empty());
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn bridge_view(bridge: &Bridge, now: units::Millis) -> BridgeView {
         let (matched, missed) = (table.matched(), table.missed());
         (flows + matched + missed > 0).then_some((number, flows, matched, missed))
     };
-    let meters = bridge.ofproto.meter_stats(METER_ALL, now).unwrap_or_default();
+    let meters = bridge.ofproto.meters(METER_ALL).unwrap_or_default();
     let (macs, groups) = (bridge.macs.lock(), bridge.groups.lock());
     BridgeView {
         name: Arc::from(bridge.name.as_str()),
@@ -163,6 +163,7 @@ fn bridge_view(bridge: &Bridge, now: units::Millis) -> BridgeView {
         meters: meters
             .iter()
             .take(METERS_MAX)
+            .map(|m| m.stats(0, now))
             .map(|m| (m.meter, m.packets, m.bytes, m.bands.iter().map(|b| b.0).sum()))
             .collect(),
     }

@@ -8,13 +8,14 @@
 //! made only while less than 64 KiB of output wait. Counters are read when the part that contains them is made.
 
 use crate::bridge::Bridge;
-use crate::flow_parts::take_part;
+use crate::long_list::LongList;
 use crate::outside_bridge::OutsideBridge;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::stats::{PORTS_PER_TURN, port_stats};
 use crate::unfinished::{Dump, RestOfDump};
-use ofconn::{ConnId, Parts};
+use ofconn::ConnId;
 use ofproto::{Criteria, N_TABLES, Rule};
+use openflow::stats::FlowStats;
 use openflow::{Body, Message, OfError};
 use runtime::background;
 use std::sync::Arc;
@@ -39,11 +40,7 @@ impl RequestContext<'_> {
         let tables = ofproto.publish();
         let (give, selected) = sync_channel(1);
         background::run(move || {
-            let rules = tables.rules(&criteria).map(|mut rules| {
-                rules.reverse();
-                rules
-            });
-            let _ = give.send(rules);
+            let _ = give.send(tables.rules(&criteria));
             waker.wake();
         });
         let dump = Dump { request: message.clone(), raw: raw.to_vec(), rest: RestOfDump::Awaited(selected) };
@@ -71,8 +68,8 @@ fn continue_dump(
     match &mut dump.rest {
         RestOfDump::Awaited(selected) => match selected.try_recv() {
             Ok(Ok(rules)) => {
-                session.send_parts(flows(dump.request.clone(), rules));
-                dump.rest = RestOfDump::Flows;
+                session.send_parts(flows(rules).parts(dump.request.clone()));
+                dump.rest = RestOfDump::Sent;
                 true
             }
             Err(TryRecvError::Empty) => true,
@@ -83,7 +80,7 @@ fn continue_dump(
                 false
             }
         },
-        RestOfDump::Flows => session.is_sending(),
+        RestOfDump::Sent => session.is_sending(),
         RestOfDump::Ports(ports) => {
             if bridge.conns.output_len(conn, now) >= OUTPUT_MAX {
                 bridge.conns.await_written(conn);
@@ -102,16 +99,12 @@ fn continue_dump(
     }
 }
 
-/// Generator of the replies. `rules` are in reverse order: the last one is sent first.
-fn flows(request: Message, mut rules: Vec<Arc<Rule>>) -> Parts {
-    let mut more = true;
-    Parts::new(move |now| {
-        if !more {
-            return None;
-        }
-        let part = take_part(&mut rules, |rule| rule);
-        more = !rules.is_empty();
-        let stats = part.map(|r| r.stats(now)).collect();
-        Some(Message { more, ..request.reply(Body::FlowStatsReply(stats)) })
-    })
+/// The reply that lists these flows.
+fn flows(rules: Vec<Arc<Rule>>) -> LongList<Arc<Rule>, FlowStats> {
+    LongList {
+        items: rules,
+        actions: |rule| rule.actions.len(),
+        entry: |rule, now| rule.stats(now),
+        body: Body::FlowStatsReply,
+    }
 }

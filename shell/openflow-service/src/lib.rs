@@ -12,15 +12,14 @@
 //! | `requests.rs`, `request_context.rs`, `outside_bridge.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
 //! | `bundle.rs`, `bundle_messages.rs`, `bundle_totals.rs`, `bundle_commit.rs` | bundles: many requests that are executed together |
-//! | `features.rs`, `stats.rs`, `dump.rs`, `flow_parts.rs`, `config.rs`, `role.rs` | queries, parts of long replies, settings of a connection, roles |
+//! | `features.rs`, `stats.rs`, `dump.rs`, `long_list.rs`, `config.rs`, `role.rs` | queries, long replies, settings of a connection, roles |
 //! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
 //! | `announce.rs`, `group_log.rs` | messages to controllers and the log about changes |
 //! | `reclaim.rs` | frees large objects without delaying the main loop |
 //!
 //! Long work does not delay the main loop. The thread `ofconn` serves the sockets: it answers echo requests, decodes and encodes, and
-//! makes the parts of a dump of flows and of the first report of a flow monitor (docs/adr/0037). Background threads try bundles and select the flows of a dump. The main loop reads
-//! the statistics of many ports in several turns, and executes requests for 5 ms per turn. It collects statistics and descriptions of
-//! groups, meters, queues and tables at once.
+//! makes the parts of long lists of flows, groups and meters (docs/adr/0037). Background threads try bundles and select the flows of a dump. The main loop reads
+//! the statistics of many ports in several turns, and executes requests for 5 ms per turn. It collects statistics of queues and tables at once.
 //!
 //! The main loop executes the requests because database changes, status, control commands and learning change the same
 //! [`Bridge`], and because a packet-out must see all changes that were requested before it.
@@ -41,10 +40,10 @@ mod controller_state;
 mod dump;
 mod features;
 mod flow_mod;
-mod flow_parts;
 mod group_log;
 mod groups;
 mod in_band;
+mod long_list;
 mod monitor;
 mod nicira;
 mod outside_bridge;

@@ -7,10 +7,9 @@
 //! is written.
 
 use crate::bridge::Bridge;
-use crate::flow_parts::{FLOWS_MAX, take_part};
+use crate::long_list::LongList;
 use crate::request_context::{RequestContext, RequestResult};
-use crate::unfinished::{Dump, RestOfDump};
-use ofconn::{ConnId, Parts};
+use ofconn::ConnId;
 use ofproto::{ReportedFlow, TableChanges};
 use openflow::monitor::{FlowMonitorRequest, FlowUpdate};
 use openflow::{Body, Message, Xid};
@@ -28,17 +27,7 @@ impl RequestContext<'_> {
     ) -> RequestResult {
         let bridge = &mut *self.bridge;
         let flows = bridge.monitors.entry(self.conn).or_default().request(requests, &bridge.ofproto)?;
-        if is_short(&flows) {
-            return Ok(Some(Body::FlowMonitorReply(updates(&flows))));
-        }
-        let request = message.clone();
-        let reply = parts(flows, move |body, more| Message { more, ..request.reply(body) });
-        if let Some(session) = bridge.conns.session(self.conn) {
-            session.send_parts(reply);
-        }
-        let dump = Dump { request: message.clone(), raw: Vec::new(), rest: RestOfDump::Flows };
-        bridge.unfinished.dumps.insert(self.conn, dump);
-        Ok(None)
+        self.list(reported(flows), message)
     }
 
     pub(crate) fn cancel_monitor(&mut self, id: u32) -> RequestResult {
@@ -47,25 +36,14 @@ impl RequestContext<'_> {
     }
 }
 
-/// Whether one message of a few KiB reports the flows.
-fn is_short(flows: &[ReportedFlow]) -> bool {
-    flows.iter().map(|f| 1 + f.rule().actions.len()).sum::<usize>() <= FLOWS_MAX
-}
-
-fn updates(flows: &[ReportedFlow]) -> Vec<FlowUpdate> {
-    flows.iter().map(ReportedFlow::update).collect()
-}
-
-/// Generator of messages that report `flows`. `message` makes a message; its second argument tells whether more parts follow.
-fn parts(mut flows: Vec<ReportedFlow>, message: impl Fn(Body, bool) -> Message + Send + 'static) -> Parts {
-    flows.reverse();
-    Parts::new(move |_| {
-        if flows.is_empty() {
-            return None;
-        }
-        let part = take_part(&mut flows, ReportedFlow::rule).map(|flow| flow.update()).collect();
-        Some(message(Body::FlowMonitorReply(part), !flows.is_empty()))
-    })
+/// The reply that reports these flows.
+fn reported(flows: Vec<ReportedFlow>) -> LongList<ReportedFlow, FlowUpdate> {
+    LongList {
+        items: flows,
+        actions: |flow| flow.rule().actions.len(),
+        entry: |flow, _| flow.update(),
+        body: Body::FlowMonitorReply,
+    }
 }
 
 /// Sends changes to the connections that monitor them. `own`: connection and transaction id of the request that caused the changes.
@@ -91,14 +69,10 @@ pub fn run(bridge: &mut Bridge) -> bool {
         let Some(session) = conns.session(*id) else { return false };
         let is_written = session.output_len() == 0;
         if monitors.is_paused() && is_written {
-            let missed = monitors.resume(ofproto);
-            if is_short(&missed) {
-                if !missed.is_empty() {
-                    session.send_own(Body::FlowMonitorReply(updates(&missed)));
-                }
-            } else {
-                let version = session.version();
-                session.send_parts(parts(missed, move |body, _| Message::new(version, Xid(0), body)));
+            let missed = reported(monitors.resume(ofproto));
+            if !missed.items.is_empty() {
+                let update = Message::new(session.version(), Xid(0), Body::FlowMonitorReply(Vec::new()));
+                session.send_parts(missed.parts(update));
             }
             session.send_own(Body::FlowMonitorResumed);
             any = true;

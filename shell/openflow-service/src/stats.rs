@@ -2,16 +2,20 @@
 
 use crate::bridge::Bridge;
 use crate::features::{ACTIONS_10, port_message};
+use crate::long_list::LongList;
 use crate::outside_bridge::{OutsideBridge, QueueCounts};
 use crate::port::{Backing, BridgePort};
 use crate::ports::Ports;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::unfinished::{Dump, RestOfDump};
-use ofproto::Criteria;
+use ofproto::{Criteria, Group, Meter};
 use openflow::flow_mod::Duration;
+use openflow::group::{GroupDesc, GroupStats};
+use openflow::meter::{MeterConfig, MeterStats};
 use openflow::stats::{IpfixStats, PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
 use openflow::table::actions_in_11;
 use openflow::{Body, Message, OfError, Version};
+use std::sync::Arc;
 use units::{Millis, OfPort};
 
 /// Ports whose statistics are read in one turn: at 10 µs per device this takes 1 ms.
@@ -20,6 +24,42 @@ pub(crate) const PORTS_PER_TURN: usize = 100;
 /// Actions of buckets, as bits of OpenFlow 1.3: output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions except those that
 /// copy a TTL.
 const BUCKET_ACTIONS: u32 = 1 | 0x7ff << 15;
+
+fn group_stats(groups: Vec<(Arc<Group>, u32)>) -> LongList<(Arc<Group>, u32), GroupStats> {
+    LongList {
+        items: groups,
+        actions: |(group, _)| group.buckets.len(),
+        entry: |(group, users), now| group.stats(*users, now),
+        body: Body::GroupStatsReply,
+    }
+}
+
+fn group_descs(groups: Vec<Arc<Group>>) -> LongList<Arc<Group>, GroupDesc> {
+    LongList {
+        items: groups,
+        actions: |group| group.buckets.iter().map(|bucket| 1 + bucket.actions.len()).sum(),
+        entry: |group, _| group.desc(),
+        body: Body::GroupDescReply,
+    }
+}
+
+fn meter_stats(meters: Vec<(Arc<Meter>, u32)>) -> LongList<(Arc<Meter>, u32), MeterStats> {
+    LongList {
+        items: meters,
+        actions: |(meter, _)| meter.config.bands.len(),
+        entry: |(meter, users), now| meter.stats(*users, now),
+        body: Body::MeterStatsReply,
+    }
+}
+
+fn meter_configs(meters: Vec<Arc<Meter>>) -> LongList<Arc<Meter>, MeterConfig> {
+    LongList {
+        items: meters,
+        actions: |meter| meter.config.bands.len(),
+        entry: |meter, _| meter.config.clone(),
+        body: Body::MeterConfigReply,
+    }
+}
 
 impl RequestContext<'_> {
     pub(crate) fn multipart(&mut self, message: &Message) -> RequestResult {
@@ -52,9 +92,11 @@ impl RequestContext<'_> {
             }
             Body::GroupStatsRequest(group) => {
                 self.outside.fold_statistics();
-                Body::GroupStatsReply(ofproto.group_stats(*group, self.now))
+                return self.list(group_stats(ofproto.groups_with_users(*group)), message);
             }
-            Body::GroupDescRequest(group) => Body::GroupDescReply(ofproto.group_desc(*group)),
+            Body::GroupDescRequest(group) => {
+                return self.list(group_descs(ofproto.groups(*group)), message);
+            }
             Body::GroupFeaturesRequest => {
                 let mut features = ofproto.group_features();
                 features.actions = [match message.version {
@@ -64,8 +106,12 @@ impl RequestContext<'_> {
                 }; 4];
                 Body::GroupFeaturesReply(features)
             }
-            Body::MeterStatsRequest(meter) => Body::MeterStatsReply(ofproto.meter_stats(*meter, self.now)?),
-            Body::MeterConfigRequest(meter) => Body::MeterConfigReply(ofproto.meter_configs(*meter)?),
+            Body::MeterStatsRequest(meter) => {
+                return self.list(meter_stats(ofproto.meters_with_users(*meter)?), message);
+            }
+            Body::MeterConfigRequest(meter) => {
+                return self.list(meter_configs(ofproto.meters(*meter)?), message);
+            }
             Body::MeterFeaturesRequest => Body::MeterFeaturesReply(ofproto.meter_features()),
             Body::TableFeaturesRequest(features) => return self.table_features(features, message.more),
             Body::TableDescRequest => Body::TableDescReply(self.table_desc()),

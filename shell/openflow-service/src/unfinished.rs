@@ -20,7 +20,7 @@ pub struct Unfinished {
     pub commit: Option<Commit>,
     /// Side effects of packets that are carried out when the commit ends, because the tables must not change before.
     pub deferred: Vec<SideEffect>,
-    /// Dumps of flows and of statistics of ports.
+    /// Long replies, by connection.
     pub dumps: BTreeMap<ConnId, Dump>,
     /// Barriers that wait for the datapath.
     pub barriers: BTreeMap<ConnId, Barrier>,
@@ -71,7 +71,7 @@ pub(crate) struct QuotedRequests {
     pub(crate) opened: Vec<u8>,
 }
 
-/// A dump of flows or of the statistics of ports in progress.
+/// A long reply in progress: a list of flows, groups or meters, the first report of a flow monitor, or the statistics of ports.
 #[derive(Debug)]
 pub struct Dump {
     pub(crate) request: Message,
@@ -85,7 +85,7 @@ pub(crate) enum RestOfDump {
     /// A background thread selects the flows.
     Awaited(Receiver<Result<Vec<Arc<Rule>>, OfError>>),
     /// The thread of the sockets makes the parts of the reply.
-    Flows,
+    Sent,
     /// Ports whose statistics are not read yet, in reverse order: the last one is read first.
     Ports(Vec<OfPort>),
 }
