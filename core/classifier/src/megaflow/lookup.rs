@@ -1,7 +1,7 @@
 //! Look-up of the megaflow of one packet, and of the megaflows of a batch.
 
 use super::key::{BATCH, Depth, Key, Rest, Rests};
-use super::subtable::{Subtable, View};
+use super::subtable::{SlotsGuard, Subtable};
 use super::table::{Megaflow, MegaflowTable, PortMegaflows};
 use cpu::Line;
 use sync::Guard;
@@ -75,8 +75,8 @@ impl PortMegaflows {
             visited += 1;
             let view = table.view();
             let mut hits = 0;
-            let all = pending.count_ones() as usize * 2 >= lines.len();
-            if all {
+            let hash_whole_batch = pending.count_ones() as usize * 2 >= lines.len();
+            if hash_whole_batch {
                 table.mask().hash_all(lines, rests, table.secret(), &mut hashes);
                 candidates(table, &view, guard, &hashes[..lines.len()], &mut indices);
                 // If there are many subtables, most of them have no candidate for any packet.
@@ -84,10 +84,18 @@ impl PortMegaflows {
                     hits = matching_candidates(guard, &indices, keys) & *pending;
                 }
             }
-            // The megaflow of a remaining packet is not in this subtable, or not in one of the first two slots.
-            for i in bits(*pending & !hits).take_while(|&i| i < lines.len()) {
+            // All pending packets; if the whole batch was hashed, only those that do not match their candidate and
+            // whose megaflow may be in a later slot. Computed without a branch per packet, which would be mispredicted.
+            let mut missing = *pending & !hits;
+            if hash_whole_batch && missing != 0 {
+                let slots = view.slots();
+                let hashes = hashes[..lines.len()].iter().enumerate();
+                missing &= hashes
+                    .fold(0, |bits, (i, &hash)| bits | u64::from(slots.may_be_in_later_slot(hash)) << i);
+            }
+            for i in bits(missing).take_while(|&i| i < lines.len()) {
                 let (line, rest) = (&lines[i], rests.of(i));
-                let hash = if all { hashes[i % BATCH] } else { table.hash(line, rest) };
+                let hash = if hash_whole_batch { hashes[i % BATCH] } else { table.hash(line, rest) };
                 let verify = |x| guard.get(x).is_some_and(|m| m.matches(line, rest, depth));
                 if let Some(index) = view.find(hash, verify) {
                     indices[i % BATCH] = index;
@@ -109,7 +117,7 @@ impl PortMegaflows {
 #[inline(always)]
 fn candidates<P>(
     table: &Subtable,
-    view: &View,
+    view: &SlotsGuard,
     guard: &Guard<'_, Megaflow<P>>,
     hashes: &[u32],
     indices: &mut [u32; BATCH],
@@ -135,7 +143,8 @@ pub fn matching_candidates<P>(
     (lines, rests, depth): (&[Line], Rests<'_>, Depth),
 ) -> u64 {
     let (records, mut hits, pairs) = (guard.records(), 0, candidates.iter().zip(lines).enumerate());
-    // Two loops, because most batches have no rests.
+    // Two loops, because most batches are parsed to a lower depth than `Wide` and have no words after the
+    // line.
     if depth == Depth::Wide {
         for (i, (&index, line)) in pairs {
             hits |= u64::from(records.get(index).is_some_and(|m| m.matches(line, rests.of(i), depth))) << i;

@@ -13,9 +13,17 @@ use sync::{SnapshotCell, SnapshotCellGuard};
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
 const MIN_SLOTS: usize = 16;
-/// A table with fewer megaflows than this gets at least 8 slots per megaflow, so that nearly every megaflow is in its home
-/// slot: longer probes would cost more than the memory of a small table.
+/// A table with fewer megaflows than this uses at most a quarter of its slots, a larger one at most half. Look-ups search several
+/// tables and find nothing in most of them; the fuller a table, the more slots they visit (at three quarters: 2.5 if the
+/// megaflow exists and 8.5 if it does not). The memory is small beside that of the megaflows.
 const SPARSE_MAX: usize = 256;
+/// A rebuilt table has this many times the slots that its megaflows need.
+const GROWTH: usize = 2;
+
+/// The least number of slots for this number of megaflows.
+fn slots_for(megaflows: usize) -> usize {
+    megaflows * if megaflows <= SPARSE_MAX { 4 } else { 2 }
+}
 
 /// The megaflows of one mask.
 pub struct Subtable {
@@ -112,8 +120,8 @@ impl Subtable {
 
     /// The present hash table; a caller loads it once for a batch.
     #[inline]
-    pub fn view(&self) -> View {
-        View(self.slots.load())
+    pub fn view(&self) -> SlotsGuard {
+        SlotsGuard(self.slots.load())
     }
 
     /// The present indices of the subtable's megaflows.
@@ -140,7 +148,7 @@ impl Subtable {
     /// Inserts a megaflow. Only the publisher calls this.
     pub(super) fn insert(&self, hash: u32, index: u32) {
         let slots = self.slots.load_full();
-        let slots = if (self.used.load(Ordering::Relaxed) + 1) * 4 > slots.len() * 3 {
+        let slots = if slots_for(self.used.load(Ordering::Relaxed) + 1) > slots.len() {
             self.rebuild(&slots)
         } else {
             slots
@@ -152,8 +160,7 @@ impl Subtable {
 
     /// Makes a table with enough free slots and without tombstones, and publishes it.
     fn rebuild(&self, old: &[AtomicU64]) -> Arc<Box<[AtomicU64]>> {
-        let slots_per_megaflow = if self.len() < SPARSE_MAX { 8 } else { 2 };
-        let n = ((self.len() + 1) * slots_per_megaflow).next_power_of_two().max(MIN_SLOTS);
+        let n = (slots_for(self.len() + 1) * GROWTH).next_power_of_two().max(MIN_SLOTS);
         let new = empty_slots(n);
         for slot in old {
             let slot = slot.load(Ordering::Relaxed);
@@ -207,7 +214,7 @@ impl Probes {
     }
 
     /// The sum of `self` and `other`; the maximum for `longest`.
-    pub fn and(self, other: Probes) -> Probes {
+    pub fn plus(self, other: Probes) -> Probes {
         Probes {
             megaflows: self.megaflows + other.megaflows,
             slots: self.slots + other.slots,
@@ -222,9 +229,9 @@ impl Probes {
 }
 
 /// The hash table of a subtable, which is not freed while a caller holds this.
-pub struct View(SnapshotCellGuard<Arc<Box<[AtomicU64]>>>);
+pub struct SlotsGuard(SnapshotCellGuard<Arc<Box<[AtomicU64]>>>);
 
-impl View {
+impl SlotsGuard {
     /// Prefetches the slot of this hash.
     #[inline]
     pub fn prefetch(&self, hash: u32) {
@@ -260,10 +267,20 @@ impl View {
     }
 }
 
-/// The slots of a [`View`].
+/// The slots of a [`SlotsGuard`].
 pub struct Slots<'v>(&'v [AtomicU64]);
 
 impl Slots<'_> {
+    /// Whether a megaflow with this hash may be in a slot behind the two that [`candidate`](Self::candidate) reads.
+    #[inline(always)]
+    pub fn may_be_in_later_slot(&self, hash: u32) -> bool {
+        let (slots, at) = (self.0, hash as usize);
+        let is_used = |at: usize| {
+            slots.get(at & (slots.len() - 1)).is_some_and(|slot| slot.load(Ordering::Relaxed) != EMPTY)
+        };
+        is_used(at) & is_used(at + 1)
+    }
+
     /// A candidate for this hash in the home slot or the slot behind it, where nearly all megaflows are. The choice between
     /// the two slots needs no branch.
     #[inline(always)]
