@@ -60,4 +60,6 @@ pub enum RouteEvent {
     Rule(KernelRule, bool),
     /// The dump is complete.
     Complete,
+    /// The dump has failed: what was reported since [`Reset`](RouteEvent::Reset) is incomplete.
+    Failed,
 }

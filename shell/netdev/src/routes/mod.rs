@@ -28,6 +28,10 @@ const RTM_DELRULE: u16 = 33;
 const RTM_GETRULE: u16 = 34;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
+/// The error of a kernel without policy rules (errno(3)).
+const EOPNOTSUPP: i32 = 95;
+/// Number of failed dumps in succession after which no dump is requested until the kernel reports a change.
+const FAILURES_MAX: u32 = 3;
 
 /// Multicast groups of addresses, routes and rules of both address families.
 const GROUPS: u32 = 0x10 | 0x100 | 0x40 | 0x400 | 0x80 | 1 << 18;
@@ -43,9 +47,11 @@ pub struct RouteMonitor {
     dumps: OwnedFd,
     buffer: Vec<u8>,
     /// Kinds of the remaining dumps; the first one is being read.
-    waiting: VecDeque<u16>,
-    /// Whether the dump must be repeated: a caller requested it, an error occurred, or notifications were lost.
-    lost: bool,
+    pending_dumps: VecDeque<u16>,
+    /// Whether the dump must be repeated: a caller requested it, it failed, or notifications were lost.
+    dump_needed: bool,
+    /// Number of failed dumps since the last complete one.
+    failures: u32,
 }
 
 /// The file descriptor is readable when something changes.
@@ -62,53 +68,60 @@ impl RouteMonitor {
             changes: rtnl::open(GROUPS)?,
             dumps: rtnl::open(0)?,
             buffer: vec![0; RECEIVE_BYTES],
-            waiting: VecDeque::new(),
-            lost: true,
+            pending_dumps: VecDeque::new(),
+            dump_needed: true,
+            failures: 0,
         })
     }
 
     /// Requests another dump of all entries, after the current one.
     pub fn refresh(&mut self) {
-        self.lost = true;
+        self.dump_needed = true;
     }
 
     /// Whether more events can be read without a change in the kernel.
-    pub fn is_reading(&self) -> bool {
-        self.lost || !self.waiting.is_empty()
+    pub fn has_pending_dump(&self) -> bool {
+        self.dump_needed || !self.pending_dumps.is_empty()
     }
 
     /// Appends the events of at most `limit` datagrams to `events`, without blocking.
     pub fn take(&mut self, limit: usize, events: &mut Vec<RouteEvent>) {
         for _ in 0..limit {
-            if !self.waiting.is_empty() {
+            if !self.pending_dumps.is_empty() {
                 if !self.read_dump(events) {
                     return;
                 }
-            } else if self.lost {
-                self.lost = false;
-                self.waiting.extend(DUMPS);
+            } else if self.dump_needed {
+                self.dump_needed = false;
+                self.pending_dumps.extend(DUMPS);
                 events.push(RouteEvent::Reset);
-                self.request_dump();
+                self.request_dump(events);
             } else if !self.read_changes(events) {
                 return;
             }
         }
     }
 
-    fn request_dump(&mut self) {
-        let Some(&kind) = self.waiting.front() else { return };
+    fn request_dump(&mut self, events: &mut Vec<RouteEvent>) {
+        let Some(&kind) = self.pending_dumps.front() else {
+            self.failures = 0;
+            return events.push(RouteEvent::Complete);
+        };
         let request = rtnl::request_dump(kind, NLM_F_REQUEST | NLM_F_DUMP);
         if rustix::net::send(&self.dumps, &request, SendFlags::empty()).is_err() {
-            // All dumps are requested again.
-            self.lost = true;
-            self.waiting.clear();
+            self.fail(events);
         }
     }
 
-    /// Begins the next dump: the current one is complete.
-    fn next_dump(&mut self) {
-        self.waiting.pop_front();
-        self.request_dump();
+    /// Ends all dumps, because one has failed. They are requested again, on a new socket: the old one may contain the rest of a dump.
+    fn fail(&mut self, events: &mut Vec<RouteEvent>) {
+        if let Ok(new) = rtnl::open(0) {
+            self.dumps = new;
+        }
+        self.pending_dumps.clear();
+        self.failures += 1;
+        self.dump_needed = self.failures < FAILURES_MAX;
+        events.push(RouteEvent::Failed);
     }
 
     /// Reads a datagram of the dump. Returns false if none has arrived yet.
@@ -117,22 +130,24 @@ impl RouteMonitor {
             Ok((_, n)) => n,
             Err(rustix::io::Errno::INTR) => return true,
             Err(rustix::io::Errno::AGAIN) => return false,
-            Err(_) => {
-                self.lost = true;
-                0
-            }
+            Err(_) => 0,
         };
         let bytes = self.buffer.get(..n).unwrap_or(&[]);
-        let mut ended = n == 0;
+        let of_rules = self.pending_dumps.front() == Some(&RTM_GETRULE);
+        let (mut ended, mut failed) = (false, n == 0);
         for message in Messages(bytes) {
-            ended |= matches!(message.kind, NLMSG_DONE | NLMSG_ERROR);
-            events.extend(event(&message));
-        }
-        if ended {
-            self.next_dump();
-            if self.waiting.is_empty() {
-                events.push(RouteEvent::Complete);
+            match message.kind {
+                NLMSG_DONE => ended = true,
+                NLMSG_ERROR if of_rules && error_number(message.body) == EOPNOTSUPP => ended = true,
+                NLMSG_ERROR => failed = true,
+                _ => events.extend(event(&message)),
             }
+        }
+        if failed {
+            self.fail(events);
+        } else if ended {
+            self.pending_dumps.pop_front();
+            self.request_dump(events);
         }
         true
     }
@@ -143,13 +158,19 @@ impl RouteMonitor {
             Ok((_, n)) => {
                 let bytes = self.buffer.get(..n).unwrap_or(&[]);
                 events.extend(Messages(bytes).filter_map(|m| event(&m)));
+                self.dump_needed |= self.failures != 0;
             }
-            Err(rustix::io::Errno::NOBUFS) => self.lost = true,
+            Err(rustix::io::Errno::NOBUFS) => self.dump_needed = true,
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return false,
         }
         true
     }
+}
+
+/// The number of the error (errno(3)) in the body of an `NLMSG_ERROR`.
+fn error_number(body: &[u8]) -> i32 {
+    body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code).wrapping_neg())
 }
 
 /// The event that a message reports; `None` if the message is not relevant.
@@ -174,7 +195,7 @@ mod tests {
         let mut events = Vec::new();
         for _ in 0..10_000 {
             monitor.take(100, &mut events);
-            if !monitor.is_reading() {
+            if !monitor.has_pending_dump() {
                 break;
             }
         }
@@ -187,6 +208,25 @@ mod tests {
         assert!(events.iter().any(is_route), "{events:?}");
         let is_rule = |e: &RouteEvent| matches!(e, RouteEvent::Rule(r, true) if r.table == 254);
         assert!(events.iter().any(is_rule), "{events:?}");
+    }
+
+    #[test]
+    fn a_failed_dump_is_repeated_and_not_reported_as_complete() {
+        let mut monitor = RouteMonitor::open().unwrap();
+        // The kernel answers a request for a dump of an unknown kind with an error.
+        monitor.pending_dumps.push_back(RTM_GETADDR - 1);
+        monitor.dump_needed = false;
+        let mut events = Vec::new();
+        monitor.request_dump(&mut events);
+        while events.is_empty() {
+            monitor.take(1, &mut events);
+        }
+        assert_eq!(events, [RouteEvent::Failed]);
+        while monitor.has_pending_dump() {
+            monitor.take(100, &mut events);
+        }
+        assert_eq!((events.get(1), events.last()), (Some(&RouteEvent::Reset), Some(&RouteEvent::Complete)));
+        assert_eq!(monitor.failures, 0);
     }
 
     /// `ip route add 192.168.10.12/32 via inet6 fe80::51 dev ...`, alone and as the first of several next hops.

@@ -6,9 +6,12 @@
 
 use netdev::routes::{KernelAddress, KernelRoute, KernelRule, RouteEvent, RouteMonitor};
 use router::{NewRoute, Prefix, Router, Rule};
-use runtime::WaitSet;
 use runtime::poll_loop::Interest;
+use runtime::{Module, RateLimit, WaitSet};
 use std::collections::HashMap;
+
+static ROUTES: Module = Module::new("netdev_linux");
+static FAILURES: RateLimit = RateLimit::new(5, 5);
 
 /// Netlink datagrams that are read in one turn of the main loop: they hold about 16,000 routes, which take about
 /// 10 ms.
@@ -21,8 +24,8 @@ pub(crate) struct KernelTables {
     devices: HashMap<u32, (String, bool)>,
     /// The router that a dump is filling, and whether the dump contained any rules.
     next: Option<(Router, bool)>,
-    /// A route was left out because a better one exists. When the better route is removed, a new dump is needed to find
-    /// it.
+    /// A route was left out because a better one exists. When the better route is removed, a new dump is
+    /// needed: only a dump has the left-out route.
     left_out: bool,
     /// A route was left out because its device had no source address for it: the kernel reports IPv6 routes before the
     /// addresses. A new address requires a new dump.
@@ -44,7 +47,7 @@ impl KernelTables {
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.fd(&self.monitor, Interest::Read);
-        if self.monitor.is_reading() {
+        if self.monitor.has_pending_dump() {
             set.wake_now();
         }
     }
@@ -104,6 +107,11 @@ impl KernelTables {
                 }
                 *router = next;
                 true
+            }
+            RouteEvent::Failed => {
+                runtime::warn_rl!(ROUTES, FAILURES, "the kernel's routes could not be read completely");
+                self.next = None;
+                false
             }
             RouteEvent::Address(address, added) => self.address(router, address, added),
             RouteEvent::Rule(rule, added) => self.rule(router, rule, added),
