@@ -18,7 +18,7 @@
  *
  * The machine preempts this thread at times. Such a pause is not the switch's fault: packets that were not sent during a
  * pause are skipped (otherwise they would be a burst), and packets that were on their way have no latency, since they
- * waited for the guest. `paused` is the sum of pauses in seconds, `unjudged` the number of those packets.
+ * waited for the guest. `paused` is the sum of pauses in seconds, `without_latency` the number of those packets.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@
 static uint32_t cells[CELLS];
 static uint16_t length = LENGTH;
 static unsigned guests;
-static uint64_t sent, refused, received, overrun, unjudged, attacked, repelled, paused, awake_since, hz;
+static uint64_t sent, refused, received, guest_refused, without_latency, attacked, attack_refused, paused, awake_since, hz;
 static unsigned flows = 1;
 static double attack_pps;
 static int by_masks;
@@ -114,7 +114,7 @@ static uint32_t differ(uint32_t value, unsigned bits)
 }
 
 /* Packets of the attack. The checksum of the IP header is wrong, because the switch does not check it. */
-static void assault(unsigned n)
+static void send_attack(unsigned n)
 {
     static uint32_t next;
     struct rte_mbuf *packets[BURST];
@@ -134,7 +134,7 @@ static void assault(unsigned n)
     }
     unsigned taken = rte_eth_tx_burst(2, 0, packets, n);
     attacked += taken;
-    repelled += n - taken;
+    attack_refused += n - taken;
     rte_pktmbuf_free_bulk(packets + taken, n - taken);
 }
 
@@ -177,7 +177,7 @@ static void receive(void)
         memcpy(&then, bytes + STAMP, sizeof then);
         received++;
         if (then < awake_since) {
-            unjudged++;
+            without_latency++;
             continue;
         }
         uint64_t cell = (uint64_t)((double)(now - then) * 16e6 / hz);
@@ -199,7 +199,7 @@ static void forward(void)
     struct rte_mbuf *packets[BURST];
     for (unsigned port = 2; port < 2 + 2 * guests; port += 2) {
         unsigned n = rte_eth_rx_burst(port, 0, packets, BURST), taken = rte_eth_tx_burst(port + 1, 0, packets, n);
-        overrun += n - taken;
+        guest_refused += n - taken;
         rte_pktmbuf_free_bulk(packets + taken, n - taken);
     }
 }
@@ -239,7 +239,7 @@ static void pace(double pps, uint64_t end, uint64_t count)
         }
         if (attack >= 1) {
             n = attack < BURST ? (unsigned)attack : BURST;
-            assault(n);
+            send_attack(n);
             attack -= n;
             drain();
         }
@@ -261,7 +261,7 @@ static void listen_for(double seconds)
 static void clear(void)
 {
     memset(cells, 0, sizeof cells);
-    sent = refused = received = overrun = unjudged = attacked = repelled = paused = 0;
+    sent = refused = received = guest_refused = without_latency = attacked = attack_refused = paused = 0;
 }
 
 static void say(const char *word)
@@ -272,7 +272,7 @@ static void say(const char *word)
 
 static double percentile(double share)
 {
-    uint64_t left = (uint64_t)(share * (received - unjudged));
+    uint64_t left = (uint64_t)(share * (received - without_latency));
     for (unsigned i = 0; i < CELLS; i++) {
         if (cells[i] > left)
             return i / 16.0;
@@ -285,10 +285,10 @@ static void report(double seconds)
 {
     static const unsigned bounds[] = {10, 20, 50, 100, 200, 300, CELLS / 16};
     printf("{\"seconds\": %.3f, \"sent\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"received\": %" PRIu64
-           ", \"overrun\": %" PRIu64 ", \"unjudged\": %" PRIu64 ", \"paused\": %.4f, \"attacked\": %" PRIu64 ", \"repelled\": %" PRIu64
+           ", \"guest_refused\": %" PRIu64 ", \"without_latency\": %" PRIu64 ", \"paused\": %.4f, \"attacked\": %" PRIu64 ", \"attack_refused\": %" PRIu64
            ", \"p50\": %.2f, \"p90\": %.2f, \"p99\": %.2f, \"p999\": %.2f, \"max\": %.2f, \"bins\": [",
-           seconds, sent, refused, received, overrun, unjudged, (double)paused / hz, attacked, repelled, percentile(0.5), percentile(0.9),
-           percentile(0.99), percentile(0.999), received > unjudged ? percentile((received - unjudged - 1.0) / (received - unjudged)) : 0);
+           seconds, sent, refused, received, guest_refused, without_latency, (double)paused / hz, attacked, attack_refused, percentile(0.5), percentile(0.9),
+           percentile(0.99), percentile(0.999), received > without_latency ? percentile((received - without_latency - 1.0) / (received - without_latency)) : 0);
     for (unsigned b = 0, i = 0; b < RTE_DIM(bounds); b++) {
         uint64_t n = 0;
         for (; i < 16 * bounds[b]; i++)

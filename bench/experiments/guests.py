@@ -51,7 +51,8 @@ class Setting:
         # The name of the setting in Open vSwitch 3.1.
         return {"pmd-maxsleep": self.micros}
 
-    def of(self, ours):
+    def is_supported(self, ours):
+        """Whether our switch (`ours`) or the stock one has this setting."""
         return ours or self.kind == "sleep"
 
 

@@ -11,12 +11,12 @@ class Cluster:
             lab.need(program)
         self.dir = lab.scratch()
         ports = lab.free_ports(6)
-        self.votes = ["tcp:127.0.0.1:%d" % p for p in ports[:3]]
+        self.raft_addresses = ["tcp:127.0.0.1:%d" % p for p in ports[:3]]
         self.clients = ["tcp:127.0.0.1:%d" % p for p in ports[3:]]
         self.name = lab.sh("ovsdb-tool", "schema-name", schema).strip()
-        lab.sh("ovsdb-tool", "create-cluster", self.file(0), schema, self.votes[0])
+        lab.sh("ovsdb-tool", "create-cluster", self.file(0), schema, self.raft_addresses[0])
         for n in (1, 2):
-            lab.sh("ovsdb-tool", "join-cluster", self.file(n), self.name, self.votes[n], self.votes[0])
+            lab.sh("ovsdb-tool", "join-cluster", self.file(n), self.name, self.raft_addresses[n], self.raft_addresses[0])
         self.servers = [self.start(n) for n in range(3)]
         lab.wait_until(lambda: all(self.status(n).count("at tcp:") == 3 for n in range(3)), "three members", 30)
 

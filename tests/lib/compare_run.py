@@ -24,6 +24,7 @@ from lib import lab
 
 PROGRAMS = {"vsctl": "ovs-vsctl", "ofctl": "ovs-ofctl", "appctl": "ovs-appctl", "db": "ovsdb-client"}
 OPTIONS = {"~", "?", "sorted", "blocks", "flood"}
+# Seconds for which a call with option `~` is repeated.
 SETTLE = 3.0
 
 # Values that differ between two runs of the same switch. The order matters: the most specific patterns come first.

@@ -163,13 +163,14 @@ class Switch(lab.Switch):
         """Counters of a port: rx, tx, tx_drop, and the drop reasons."""
         text = self.ofctl("-OOpenFlow14", "dump-ports", bridge, name)
         counted = {}
-        for way, packets, drop in re.findall(r"(rx|tx) pkts=(\d+|\?), bytes=\S+ drop=(\d+|\?)", text):
-            counted[way] = 0 if packets == "?" else int(packets)
-            counted[way + "_drop"] = 0 if drop == "?" else int(drop)
+        for direction, packets, drop in re.findall(r"(rx|tx) pkts=(\d+|\?), bytes=\S+ drop=(\d+|\?)", text):
+            counted[direction] = 0 if packets == "?" else int(packets)
+            counted[direction + "_drop"] = 0 if drop == "?" else int(drop)
         counted.update((k, int(v)) for k, v in re.findall(r"(ovs_[tr]x_\w*drops)=(\d+)", text))
         return counted
 
-    def moved(self, bridge, name, since):
+    def counters_since(self, bridge, name, since):
+        """How much each counter of a port has grown since `since`, an earlier result of `counters`."""
         now = self.counters(bridge, name)
         return {k: now[k] - since.get(k, 0) for k in now}
 
@@ -180,7 +181,7 @@ class Switch(lab.Switch):
 
         def balanced():
             self.text = self.appctl("dpif/show-accounting")
-            return re.search(r"parked: 0\n", self.text) and re.search(r"on their way: 0\n", self.text)
+            return re.search(r"parked: 0\n", self.text) and re.search(r"queued: 0\n", self.text)
         try:
             lab.wait_until(balanced, "packet accounting balances")
         except AssertionError as e:
@@ -195,8 +196,8 @@ class Switch(lab.Switch):
         assert self.daemon.poll() is None, "the daemon died (%s):\n%s" % (self.daemon.poll(), self.log()[-3000:])
 
 
-def reasons(counters):
-    """The sum of the drop reasons of packets that were not sent."""
+def tx_drops_with_reason(counters):
+    """The number of packets that were not sent and are counted by a drop reason."""
     return sum(v for k, v in counters.items() if k.startswith("ovs_tx_"))
 
 

@@ -26,7 +26,8 @@ def sum16(data):
 
 
 class Packet:
-    """A TCP packet of an Ethernet frame, strictly parsed; `undone`: the offloads that its header requests."""
+    """A TCP packet of an Ethernet frame, strictly parsed. Requests of its virtio header: `needs_checksum`, and
+    the kind of segmentation (`gso`; 0: none)."""
 
     def __init__(self, arrival):
         flags, self.gso, _, self.size, start, offset = struct.unpack_from("<BBHHHH", arrival)
@@ -47,12 +48,12 @@ class Packet:
         half = len(addresses) // 2
         self.src, self.dst = (str(ipaddress.ip_address(a)) for a in (addresses[:half], addresses[half:]))
         pseudo = sum16(addresses + struct.pack(">HH", 6, len(tcp)))
-        self.sport, self.dport, self.seq, self.ack, words, self.flags, _, told = struct.unpack_from(">HHIIBBHH", tcp)
+        self.sport, self.dport, self.seq, self.ack, words, self.flags, _, checksum_field = struct.unpack_from(">HHIIBBHH", tcp)
         self.payload = tcp[(words >> 4) * 4:]
-        self.undone = bool(flags & NEEDS_CSUM)
-        if self.undone:
+        self.needs_checksum = bool(flags & NEEDS_CSUM)
+        if self.needs_checksum:
             assert (start, offset) == (len(frame) - len(tcp), 16), "where the checksum is"
-            assert told == pseudo, "sum of the pseudo header: %04x, not %04x" % (told, pseudo)
+            assert checksum_field == pseudo, "sum of the pseudo header: %04x, not %04x" % (checksum_field, pseudo)
         else:
             assert not self.gso, "asks for segmentation, but its checksum field has no sum of the pseudo header"
             assert sum16(struct.pack(">H", pseudo) + tcp) == 0xffff, "checksum of TCP"
@@ -66,13 +67,13 @@ class Tcp:
         self.seq, self.next = 1000, 0
         self.longest, self.id, self.data = 0, 7, b""
 
-    def packet(self, flags, payload=b"", options=b"", left=False):
-        """A frame; `left`: the checksum field has only the sum of the pseudo header."""
+    def packet(self, flags, payload=b"", options=b"", partial=False):
+        """A frame; `partial`: the checksum field has only the sum of the pseudo header."""
         tcp = struct.pack(">HHIIBBHHH", self.sport, self.port, self.seq & 0xffffffff, self.next, (20 + len(options)) // 4 << 4, flags,
                           WINDOW, 0, 0) + options + payload
         addresses = self.address.packed + self.peer.packed
         total = sum16(addresses + struct.pack(">HH", 6, len(tcp)))
-        if not left:
+        if not partial:
             total = 0xffff - sum16(struct.pack(">H", total) + tcp)
         tcp = tcp[:16] + struct.pack(">H", total) + tcp[18:]
         self.id += 1
@@ -84,25 +85,25 @@ class Tcp:
         return self.macs + b"\x08\0" + ip + tcp
 
     def say(self, flags, payload=b"", options=b""):
-        """Sends data; more than one segment is left to the switch, or segmented here."""
-        left, v6 = bool(self.features & F_CSUM), self.address.version == 6
+        """Sends data. The switch divides it into segments if the features allow; otherwise this function does."""
+        partial, v6 = bool(self.features & F_CSUM), self.address.version == 6
         l4 = 14 + (40 if v6 else 20)
-        room = len(payload) if self.features & F_HOST_TSO4 else MSS
-        for start in range(0, max(len(payload), 1), max(room, 1)):
-            part = payload[start:start + room]
+        segment_size = len(payload) if self.features & F_HOST_TSO4 else MSS
+        for start in range(0, max(len(payload), 1), max(segment_size, 1)):
+            part = payload[start:start + segment_size]
             gso = (GSO_TCP6 if v6 else GSO_TCP4) if len(part) > MSS else 0
-            header = struct.pack("<BBHHHHH", NEEDS_CSUM, gso, l4 + 20, MSS if gso else 0, l4, 16, 0) if left else bytes(12)
-            self.guest.send(self.packet(flags, part, options, left), header=header)
+            header = struct.pack("<BBHHHHH", NEEDS_CSUM, gso, l4 + 20, MSS if gso else 0, l4, 16, 0) if partial else bytes(12)
+            self.guest.send(self.packet(flags, part, options, partial), header=header)
             self.seq += len(part)
 
     def connect(self):
         self.say(SYN, options=struct.pack(">BBH", 2, 4, MSS))
         self.seq += 1
-        self.listen(lambda: self.next)
+        self.receive_until(lambda: self.next)
         self.say(ACK)
         return self
 
-    def listen(self, done, seconds=10):
+    def receive_until(self, done, seconds=10):
         """Receives packets and answers them until `done`."""
         deadline = time.time() + seconds
         while not done():
@@ -115,7 +116,7 @@ class Tcp:
         if arrival[24:26] not in (b"\x08\0", b"\x86\xdd") or arrival[26 + (6 if arrival[24] == 0x86 else 9)] != 6:
             return
         p = Packet(arrival)
-        assert not p.undone or self.features & F_GUEST_CSUM, "has an open offload request, which the guest did not accept"
+        assert not p.needs_checksum or self.features & F_GUEST_CSUM, "has an open offload request, which the guest did not accept"
         assert not p.gso or p.gso == (GSO_TCP6 if p.v6 else GSO_TCP4) and self.features & F_GUEST_TSO4, "kind of segmentation %d" % p.gso
         assert len(p.frame) <= 1514 or p.gso, "longer than the MTU"
         if p.dport != self.sport:

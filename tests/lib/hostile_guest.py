@@ -82,7 +82,7 @@ class ThreeGuests:
         self.pass_on("good1", "good2")
         self.pass_on("good2", "good1")
 
-    def recover(self):
+    def check_recovery(self):
         """Checks that the port of the hostile guest serves a well-behaved one."""
         self.bad.drop()
         self.bad.fresh()
@@ -109,11 +109,13 @@ def try_each(attacks, library=False, at_start=None):
             # One thread polls all guests in turn: when packets of the others pass, the rings of `bad` have been
             # polled, too.
             network.others()
-            network.recover()
+            network.check_recovery()
         except Exception as e:
             raise AssertionError("%s: %s\n%s" % (name, e, network.switch.log()[-2000:])) from e
 
 
+# Payloads of requests: `number` packs struct vhost_vring_state (ring, value), `address` packs
+# struct vhost_vring_addr.
 number = struct.Struct("<II").pack
 address = struct.Struct("<IIQQQQ").pack
 number_of = struct.Struct("<Q").unpack_from
@@ -126,6 +128,7 @@ def accepted(guest, request, payload=b"", fds=()):
 
 
 def refused(guest, request, payload=b"", fds=()):
+    """Checks that the reply to a request reports an error. Unlike `accepted`, it returns nothing."""
     assert not accepted(guest, request, payload, fds), "the switch accepted request %d" % request
 
 
@@ -153,7 +156,7 @@ def offer_at_the_end(guest, index):
     struct.pack_into("<H", guest.memory, vu.MEMORY - 0x1000 + 0x402, index)
 
 
-def control(network):
+def check_control(network):
     """Checks the main thread and the tools: a command, adding and deleting a port."""
     started = time.time()
     network.switch.appctl("version")

@@ -31,7 +31,7 @@ class SplitRing:
             self.offered += 1
         self.guest.jump(self.number, self.offered)
 
-    def given_back(self):
+    def take_used(self):
         """The chains that were given back since the last call: the first buffer, its chain, the length."""
         while self.taken & 0xffff != self.guest.used(self.number):
             at = self.number * vu.RING + 0x2004 + 8 * (self.taken % vu.SIZE)
@@ -71,7 +71,7 @@ class PackedRing:
         if first_flags is not None:
             self.guest.words[self.word(begin)] = first_flags
 
-    def given_back(self):
+    def take_used(self):
         while self.chains:
             wrap = self.taken // vu.SIZE % 2 == 0
             flags = self.guest.words[self.word(self.taken)]
@@ -150,22 +150,22 @@ class KeptGuest(vu.Guest):
 
     def sent_all(self):
         """Takes back the buffers of sent packets; returns whether the switch has returned all of them."""
-        for _, chain, _ in self.from_guest.given_back():
+        for _, chain, _ in self.from_guest.take_used():
             self.free += chain
         return not self.from_guest.chains
 
     def received(self):
         """The packets that arrived, of one buffer or more; their buffers are offered again."""
         packets, again = [], []
-        for first, _, length in self.to_guest.given_back():
+        for first, _, length in self.to_guest.take_used():
             at = self.buffer(0, first)
             part = bytes(self.memory[at:at + length])
             again.append([(first, vu.BUFFER)])
             if not self.partial:
-                self.partial, self.missing = [part[vu.HEADER:]], struct.unpack_from("<H", part, vu.HEADER - 2)[0]
+                self.partial, self.num_buffers = [part[vu.HEADER:]], struct.unpack_from("<H", part, vu.HEADER - 2)[0]
             else:
                 self.partial.append(part)
-            if len(self.partial) == self.missing:
+            if len(self.partial) == self.num_buffers:
                 packets.append(b"".join(self.partial))
                 self.partial = []
         if again:

@@ -147,8 +147,8 @@ class Kills:
         return sum(writer.answers for writer in self.writers)
 
     def let_work(self, answers, and_seconds):
-        enough, patience = self.answers() + answers, time.time() + 3
-        while self.answers() < enough and time.time() < patience:
+        enough, deadline = self.answers() + answers, time.time() + 3
+        while self.answers() < enough and time.time() < deadline:
             time.sleep(0.001)
         time.sleep(and_seconds)
 

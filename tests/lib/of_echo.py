@@ -8,7 +8,7 @@ HELLO, ECHO_REQUEST, ECHO_REPLY, VERSION_15 = 0, 2, 3, 6
 
 
 class Echoes:
-    """Requests every few milliseconds, from a thread, until `longest` is asked for."""
+    """A thread that sends an echo request `pause` seconds after each reply, until `longest` is called."""
 
     def __init__(self, path, pause=0.002):
         self.socket = socket.socket(socket.AF_UNIX)

@@ -65,7 +65,7 @@ def remove_tunnels(switch, first, count):
     switch.vsctl("--timeout=300", *words[1:], timeout=300)
 
 
-def known_tunnels(switch):
+def count_tunnels(switch):
     return len(switch.appctl("ofproto/list-tunnels").splitlines())
 
 

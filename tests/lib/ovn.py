@@ -18,7 +18,7 @@ class Host:
             if not os.path.exists(schema):
                 raise lab.Skip("needs " + schema)
         self.dir = lab.scratch()
-        self.env = dict(os.environ, **{"%s_%s" % (who, what): self.dir for who in ("OVS", "OVN") for what in
+        self.env = dict(os.environ, **{"%s_%s" % (prefix, kind): self.dir for prefix in ("OVS", "OVN") for kind in
                                        ("RUNDIR", "LOGDIR", "DBDIR", "SYSCONFDIR")})
         files = []
         for name, schema in SCHEMAS.items():

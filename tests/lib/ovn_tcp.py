@@ -59,7 +59,7 @@ def names(answers):
     return sorted({answer.split()[0] for answer in answers})
 
 
-class Open:
+class OpenConnection:
     """A connection that stays open; `echoes` tells whether data still passes."""
 
     SCRIPT = """
@@ -88,6 +88,6 @@ for line in sys.stdin:
         return self.process.stdout.readline().strip() == str(self.count)
 
 
-def has(chassis, *words):
+def has_connection(chassis, *words):
     """Whether a line of the connection table of a chassis has all these words."""
     return any(all(word in line for word in words) for line in chassis.switch.appctl("dpctl/dump-conntrack").splitlines())

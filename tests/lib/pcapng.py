@@ -33,7 +33,7 @@ class Packet:
         self.is_sent = struct.unpack("<I", found[2])[0] & 3 == 2
         self.comment = found.get(1, b"").decode()
         words = [word.partition("=") for word in self.comment.split()]
-        self.known = {name: value for name, _, value in words}
+        self.comment_fields = {name: value for name, _, value in words}
 
     def __repr__(self):
         return "%s %s %d bytes" % (self.port, self.comment, self.length)
@@ -41,7 +41,7 @@ class Packet:
 
 def read(data):
     """The packets, and the comment of the statistics (empty if there are none)."""
-    interfaces, packets, told = [], [], ""
+    interfaces, packets, statistics_comment = [], [], ""
     for kind, body in blocks(data):
         if kind == SECTION:
             assert struct.unpack_from("<I", body)[0] == 0x1a2b3c4d
@@ -52,5 +52,5 @@ def read(data):
         elif kind == PACKET:
             packets.append(Packet(interfaces, body))
         elif kind == STATISTICS:
-            told = options(body[12:]).get(1, b"").decode()
-    return packets, told
+            statistics_comment = options(body[12:]).get(1, b"").decode()
+    return packets, statistics_comment

@@ -122,7 +122,7 @@ class Guest:
 
     def start(self, sockets, *options):
         """Starts QEMU, at first or after it has ended; the guest has not booted when this returns."""
-        self.turn, self.text = 0, ""
+        self.command_number, self.text = 0, ""
         self.__dict__.pop("qmp", None)
         self.control = "%s/%s" % (self.folder, lab.unique("qmp"))
         argv = [*self.hardware, "-qmp", "unix:%s,server=on,wait=off" % self.control, *options]
@@ -164,12 +164,12 @@ class Guest:
     def run(self, command, seconds=60):
         """Runs a line in the guest's shell; returns status and output."""
         assert self.process.poll() is None, "QEMU ended (%s):\n%s" % (self.process.poll(), self.text[-2000:])
-        self.turn += 1
+        self.command_number += 1
         start = len(self.text)
         # In two pieces, so that the echo of the line does not look like its output.
-        self.process.stdin.write(("%s; echo do''ne-%d-$?-\n" % (command, self.turn)).encode())
+        self.process.stdin.write(("%s; echo do''ne-%d-$?-\n" % (command, self.command_number)).encode())
         self.process.stdin.flush()
-        end = re.compile(r"done-%d-(\d+)-" % self.turn)
+        end = re.compile(r"done-%d-(\d+)-" % self.command_number)
         try:
             lab.wait_until(lambda: end.search(self.text, start) or self.process.poll() is not None, command, seconds)
             answer = end.search(self.text, start)

@@ -45,6 +45,7 @@ class Traffic:
 class Pings:
     """A ping every 10 ms, for at most ten minutes: later its numbers repeat. The replies are recorded in a file in `folder`."""
 
+    # Seconds between two requests.
     EVERY = 0.01
 
     def __init__(self, network, address, folder):

@@ -30,10 +30,10 @@ class Capture:
     def end(self):
         """Ends the capture; returns its packets, the counts of missing packets in its file, and the summary for the user."""
         self.process.send_signal(signal.SIGINT)
-        told = self.process.communicate(timeout=20)[1]
+        stderr_text = self.process.communicate(timeout=20)[1]
         with open(self.path, "rb") as f:
             packets, counts = pcapng.read(f.read())
-        return packets, counts, told
+        return packets, counts, stderr_text
 
 
 def captures(s):
@@ -55,19 +55,19 @@ def test_packets_at_both_sides_with_what_the_switch_knows():
     assert ping(a, "10.1.1.2", "-c", "3", "-i", "0.2")
     both, one = Capture(s), Capture(s, "-i", b.port, "--tx", "icmp,icmp_type=8", file="one.pcapng")
     assert ping(a, "10.1.1.2") and not ping(a, "10.1.1.2", "-Q", "32", "-c", "2", "-i", "0.2")
-    packets, counts, told = both.end()
-    icmp = [(p.port, p.known["side"], p.known.get("reason")) for p in packets if p.length == 98]
+    packets, counts, stderr_text = both.end()
+    icmp = [(p.port, p.comment_fields["side"], p.comment_fields.get("reason")) for p in packets if p.length == 98]
     # The request and its reply, each at both ports; then two requests that are dropped.
     assert icmp[:4] == [(a.port, "rx", None), (b.port, "tx", None), (b.port, "rx", None), (a.port, "tx", None)], packets
     dropped = [(a.port, "rx", None), (a.port, "drop", "drop_action_of_pipeline")]
     assert sorted(icmp[4:], key=str) == sorted(2 * dropped, key=str), packets
     assert all(p.bytes[12:14] == b"\x08\x00" for p in packets if p.length == 98)
     assert [p.is_sent for p in packets if p.length == 98][:4] == [False, True, False, True]
-    ufid = next(p.known["megaflow"] for p in packets if p.length == 98 and "megaflow" in p.known)
+    ufid = next(p.comment_fields["megaflow"] for p in packets if p.length == 98 and "megaflow" in p.comment_fields)
     assert "ufid:" + ufid in s.appctl("dpctl/dump-flows", "-m"), packets
-    assert "lost=0" in counts and told == "%d packets captured, 0 lost\n" % len(packets), (counts, told)
+    assert "lost=0" in counts and stderr_text == "%d packets captured, 0 lost\n" % len(packets), (counts, stderr_text)
     packets, _, _ = one.end()
-    assert [(p.port, p.known) for p in packets] == [(b.port, {"side": "tx"})], packets
+    assert [(p.port, p.comment_fields) for p in packets] == [(b.port, {"side": "tx"})], packets
     assert "ICMP echo request" in lab.sh(lab.need("tcpdump"), "-r", one.path), "tcpdump reads the file"
     # Each capture has ended with its tool, and nothing of it is left.
     lab.wait_until(lambda: running(s) == 0, "no capture runs")
@@ -75,7 +75,7 @@ def test_packets_at_both_sides_with_what_the_switch_knows():
     megaflow = Capture(s, "--megaflow", ufid)
     assert ping(a, "10.1.1.2")
     packets, _, _ = megaflow.end()
-    assert {p.known["megaflow"] for p in packets} == {ufid}, packets
+    assert {p.comment_fields["megaflow"] for p in packets} == {ufid}, packets
     # As text, to a pipe, which ends after one packet.
     lines = lab.spawn([SLUICE, "capture", "-t", "%s/%s.ctl" % (s.dir, s.name), "--drops", "-c", "1"], env=s.env,
                       stdout=subprocess.PIPE, text=True)
@@ -145,7 +145,7 @@ def test_wireshark_and_tcpdump():
         lab.wait_until(lambda: running(s) == 1, "the capture runs")
         assert ping(a, "10.1.1.2")
         packets, _ = pcapng.read(f.read())
-    assert [(p.port, p.known["side"]) for p in packets] == [(a.port, "rx"), (a.port, "tx")], packets
+    assert [(p.port, p.comment_fields["side"]) for p in packets] == [(a.port, "rx"), (a.port, "tx")], packets
     lab.need("ovs-tcpdump")
     dump = lab.spawn(["ovs-tcpdump", "--db-sock", "unix:%s/db.sock" % s.dir, "-i", a.port, "-c", "2", "-l", "icmp"], env=s.env,
                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -73,10 +73,10 @@ def test_values_that_the_switch_does_not_take():
         code, found = ask(s.env)
         [finding] = [f for f in found.values() if "other_config:%s=%s" % (key, value) in f["text"]]
         assert code == 1 and finding["level"] == "warning", finding
-        command = finding["mend"].split()
+        command = finding["fix"].split()
         lab.sh(SLUICE, *command[1:], env=s.env)
         assert ask(s.env)[0] == 0, (key, value)
-    assert s.log().count("pmd-sleep-max: '99999999' is more than 10000 microseconds, which are used") == 1
+    assert s.log().count("pmd-sleep-max: '99999999' is more than the maximum of 10000 microseconds; the maximum is used") == 1
     s.vsctl("set", "Interface", br, "other_config:pmd-rxq-affinity=all")
     _, found = ask(s.env)
     assert any("pmd-rxq-affinity=all" in f["text"] for f in found.values()), found

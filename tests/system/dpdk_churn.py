@@ -50,7 +50,7 @@ def come_and_go(switch):
         s.add("br0", *ports)
         s.vsctl(*[w for name, *_ in ports for w in ("--", "del-port", "br0", name)])
         s.alive()
-        now = s.moved("br0", "v0", before["v0"])["rx"]
+        now = s.counters_since("br0", "v0", before["v0"])["rx"]
         assert now > seen, "turn %d: the guest's frames stand still at %d" % (turn, now)
         seen = now
         if turn == 4:
@@ -61,7 +61,7 @@ def come_and_go(switch):
     guest.do("stop")
     sent = guest.drain()
     for i, (out, back) in enumerate((("v0", "v1"), ("v1", "v0"))):
-        a, b = s.moved("br0", out, before[out]), s.moved("br0", back, before[back])
+        a, b = s.counters_since("br0", out, before[out]), s.counters_since("br0", back, before[back])
         assert sent[i]["tx"] == a["rx"] == b["tx"] + b["tx_drop"] and b["tx"] == sent[1 - i]["rx"], (sent, a, b)
     s.settle()
     assert sorted(s.vsctl("list-ports", "br0").split()) == ["sink", "v0", "v1"]

@@ -105,7 +105,7 @@ def test_without_huge_pages():
     """--no-huge works, even together with --in-memory; the main thread's affinity is unchanged."""
     s = started(dpdk_init="true", dpdk_extra="--no-pci --no-telemetry --in-memory --no-huge -m 64", dpdk_lcore_mask="1")
     assert initialized(s) == "true", s.log()
-    assert "--in-memory is left out" in s.log()
+    assert "--in-memory is ignored" in s.log()
     s.add_bridge("br0")
     with open("/proc/self/status") as f:
         ours = next(line.split()[1] for line in f if line.startswith("Cpus_allowed_list"))

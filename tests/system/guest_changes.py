@@ -18,7 +18,7 @@ def started(library, *names):
     """A switch with these ports for guests, and a namespace with the address 10.9.0.1. Only long tests use the library's back-end."""
     lab.need_root()
     if library:
-        lab.need_time()
+        lab.need_long_run()
     s, host = dpdk.Switch.for_guests(library).start(), lab.Namespace("10.9.0.1/24")
     if not s.ours:
         # The stock switch forwards a device's incomplete checksums.
@@ -132,7 +132,7 @@ def test_queues_change(library):
     s.alive()
 
 
-def returns(guest, host, what):
+def wait_for_guest(guest, host, what):
     """Waits until a guest that boots again has its address and transfers packets."""
     guest.wait_for_shell()
     guest.set_address("eth0", "10.9.0.2/24")
@@ -148,7 +148,7 @@ def test_reset_and_kill(library):
     other = qemu.Guest(s.socket("v1"), folder=s.dir + "/other", number=1, wait=False)
     other.wait_for_shell()
     other.set_address("eth0", "10.9.0.3/24")
-    returns(guest, host, "its start")
+    wait_for_guest(guest, host, "its start")
     wait_for_reply(host, "10.9.0.3")
     pings = traffic.Pings(host, "10.9.0.3", s.dir)
     status = lambda: s.vsctl("get", "interface", "v0", "status:status").strip().strip('"')
@@ -156,7 +156,7 @@ def test_reset_and_kill(library):
         server = lab.iperf3_server(host)
         guest.begin("iperf3 -c 10.9.0.1 -t 60 > /tmp/iperf3")
         before = s.counters("br0", "v0")
-        s.wait(lambda: s.moved("br0", "v0", before)["rx"] > 1000, "TCP from the guest")
+        s.wait(lambda: s.counters_since("br0", "v0", before)["rx"] > 1000, "TCP from the guest")
         if how == "reset":
             guest.text = ""
             guest.qmp.execute("set-action", reboot="reset")
@@ -167,7 +167,7 @@ def test_reset_and_kill(library):
             guest.start([s.socket("v0")])
         # The server of iperf3 would accept no other client until it notices that this one has gone.
         end(server)
-        returns(guest, host, "a " + how)
+        wait_for_guest(guest, host, "a " + how)
         assert status() == "connected"
     check(pings, "the other guest")
     s.alive()

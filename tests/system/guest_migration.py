@@ -84,7 +84,7 @@ def migrate_once(network, packed):
 def networks(library, count=1):
     """Returns a function that makes networks of switches with this back-end. Only long tests use the library's."""
     if library:
-        lab.need_time()
+        lab.need_long_run()
     return lambda: Lab(lambda: dpdk.Switch.for_guests(library), count)
 
 
@@ -97,20 +97,20 @@ def test_migration(library):
 @by_both
 def test_migration_packed(library):
     """The same with packed rings."""
-    lab.need_time()
+    lab.need_long_run()
     assert migrate(networks(library), packed=True) <= LOST_MAX
 
 
 @by_both
 def test_migration_between_switches(library):
     """A guest is migrated to a port of another switch."""
-    lab.need_time()
+    lab.need_long_run()
     assert migrate(networks(library, 2)) <= LOST_MAX
 
 
 def test_migration_beside_the_stock_switch():
     """Migrations lose no more pings than with the stock switch, measured in turn."""
-    lab.need_time()
+    lab.need_long_run()
     for what, count, packed in (("one switch", 1, False), ("packed rings", 1, True), ("two switches", 2, False)):
         lost = {"our": [], "the stock": []}
         for _ in range(ROUNDS):

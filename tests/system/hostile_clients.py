@@ -81,7 +81,7 @@ def test_controllers_that_do_not_read():
     lab.wait_until(lambda: lab.listens(switch.dir + "/br0.controller"), "the controllers' socket")
     switch.ofctl("add-flow", "br0", "dl_type=0x88b5,actions=controller:65535")
     sender = guest.spawn(sys.executable, "-u", "-c", SENDER, stdin=subprocess.PIPE, text=True)
-    deaf = [Controller(switch.dir + "/" + name) for name in ("br0.controller", "br0.mgmt")]
+    non_readers = [Controller(switch.dir + "/" + name) for name in ("br0.controller", "br0.mgmt")]
     good = Controller(switch.dir + "/br0.controller")
     seen, before = set(), None
     total, burst = 20000, 50
@@ -99,7 +99,7 @@ def test_controllers_that_do_not_read():
     print("grown by %.1f MB, %d packet-ins dropped" % (grown / 1e6, dropped))
     assert grown < 12e6, "%d bytes more" % grown
     assert dropped > total, dropped
-    assert all(connection.socket.fileno() >= 0 for connection in deaf)
+    assert all(connection.socket.fileno() >= 0 for connection in non_readers)
 
 
 def test_packet_in_rate():
@@ -215,7 +215,7 @@ def test_dumps_that_nobody_reads():
     # OFPMP_FLOW of OpenFlow 1.3, for all tables.
     request = (struct.pack(">BBHIHH4x", 4, 18, 56, 5, 1, 0) + struct.pack(">B3xII4xQQ", 255, 0xffffffff, 0xffffffff, 0, 0)
                + struct.pack(">HHI", 1, 4, 0))
-    deaf = []
+    non_readers = []
     for _ in range(30):
         c = socket.socket(socket.AF_UNIX)
         c.connect(s.dir + "/br0.mgmt")
@@ -224,7 +224,7 @@ def test_dumps_that_nobody_reads():
         with contextlib.suppress(BlockingIOError):
             for _ in range(300):
                 c.send(request)
-        deaf.append(c)
+        non_readers.append(c)
     slowest = 0
     for _ in range(20):
         began = time.time()

@@ -48,11 +48,11 @@ def test_settings_that_ask_in_vain():
     assert s.vsctl("get", "Interface", tunnel, "ofport").strip() == "1"
     assert s.log().count("|WARN|Interface %s: %s" % (tunnel, report)) == 1
 
-    def check(told):
-        assert sum(t.startswith("Interface %s: %s" % (tunnel, report)) for t in told) == 1, told
-        assert sum(t.startswith("other_config:hw-offload has no effect") for t in told) == 1, told
+    def check(problem_texts):
+        assert sum(t.startswith("Interface %s: %s" % (tunnel, report)) for t in problem_texts) == 1, problem_texts
+        assert sum(t.startswith("other_config:hw-offload has no effect") for t in problem_texts) == 1, problem_texts
         # One cause is one finding: the errors of the ports are not reported again.
-        assert not any(t.startswith("port ") for t in told), told
+        assert not any(t.startswith("port ") for t in problem_texts), problem_texts
 
     check(problems(s.env))
     s.vsctl("remove", "Interface", tunnel, "options", "psk")
@@ -72,10 +72,10 @@ def test_a_database_of_the_stock_switch():
     s.vsctl("set", "Open_vSwitch", ".", "other_config:hw-offload=true")
     s.stop()
     code, found = doctor(s.env)
-    told = [f["text"] for f in found if f["level"] == "problem"]
+    problem_texts = [f["text"] for f in found if f["level"] == "problem"]
     assert code == 1
     assert sum(t.startswith("Interface %s: options:psk has no effect in this version of Sluice: encryption of" % tunnel)
-               for t in told) == 1, told
-    assert sum("hw-offload has no effect" in t for t in told) == 1, told
+               for t in problem_texts) == 1, problem_texts
+    assert sum("hw-offload has no effect" in t for t in problem_texts) == 1, problem_texts
     # Its other options are not reported.
     assert sum(tunnel in f["text"] for f in found) == 1, found

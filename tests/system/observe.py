@@ -178,7 +178,7 @@ def test_scrapes_of_many_ports():
     # A port of this type has no counters of errors, and one rx queue of the main thread.
     of_port = [name for name in found if "port=\"d7\"" in name]
     assert (len(of_port), len([name for name in of_port if "queue=" in name])) == (15, 7), of_port
-    assert len(found) < n * 15 + 400 and not any(name.startswith("sluice_left_out") and value for name, value in found.items())
+    assert len(found) < n * 15 + 400 and not any(name.startswith("sluice_metrics_omitted") and value for name, value in found.items())
 
     def cost():
         """CPU seconds of one view of the main thread and of one answer, which may come while the next view is not due yet."""
@@ -214,14 +214,14 @@ def test_scrapes_of_many_ports():
     for at, places in ((s.dir + "/sluiced.metrics.sock", 16), (address, 48)):
         # After this scrape, these answers need not wait for a new view.
         scrape()
-        deaf = [connect(at) for _ in range(places + 4)]
+        non_readers = [connect(at) for _ in range(places + 4)]
 
         def is_served():
             with connect(at) as c, contextlib.suppress(ConnectionError):
                 return b"sluice_build_info" in answer(c)
 
         lab.wait_until(is_served, "a client that reads is served at %s" % (at,), 8)
-        for c in deaf:
+        for c in non_readers:
             c.close()
 
 
@@ -424,7 +424,7 @@ def test_latency_and_stages():
     place = ("netdev@ovs-netdev", "pmd-c00")
     lab.wait_until(lambda: metrics()["sluice_thread_stage_sampled_packets_total"].get(place, 0) > 8, "iterations are sampled")
     found = metrics()
-    assert all(found[stages][(*place, stage)] > 0 for stage in ("receive", "extract", "look_up", "execute", "transmit", "turn")), found[stages]
+    assert all(found[stages][(*place, stage)] > 0 for stage in ("receive", "extract", "lookup", "execute", "transmit", "overhead")), found[stages]
     histogram = found["sluice_rxq_latency_bound_seconds"][(place[0], "source", "0")]
     counts = [n for _, n in histogram["buckets"]]
     assert counts == sorted(counts) and counts[-1] == histogram["count"] >= found["sluice_rxq_packets_total"][(place[0], "source", "0")] * 0.9
@@ -436,5 +436,5 @@ def test_latency_and_stages():
     assert asked and all(server.query(e) for e in asked), asked
     b.open("http://%s/" % address)
     card = "[...document.querySelectorAll('#cards article')].find(c => c.innerText.includes('source · 0'))?.innerText"
-    b.until("/Cycles of a packet: receive \\d+.*, extract \\d+.*, turn \\d+/.test(%s)" % card, "cycles by stage are shown")
+    b.until("/Cycles of a packet: receive \\d+.*, extract \\d+.*, overhead \\d+/.test(%s)" % card, "cycles by stage are shown")
     b.until("/≤ \\d+ [µm]s/.test(%s)" % card, "the latency is shown")

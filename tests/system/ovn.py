@@ -143,7 +143,7 @@ def test_networks_change_under_traffic():
     lab.wait_until(lambda: one.pings("203.0.113.1", 1), "the way to the outside")
     lab.wait_until(lambda: third.pings("10.0.0.1", 1) and one.pings("10.0.1.1", 1), "the way through the router")
     ovn_tcp.serve(two, "two")
-    connection = ovn_tcp.Open(one, "10.0.0.2")
+    connection = ovn_tcp.OpenConnection(one, "10.0.0.2")
     denied = raw.socket_in(other)
     one.spawn("python3", "-c", FLOOD, "10.0.1.1")
     before = state(c)

@@ -44,7 +44,7 @@ def test_load_balancers_of_both_versions_of_ip():
         # A server that is its own client: the source address becomes the virtual address.
         answers = ovn_tcp.connect(servers[0], vip, count=12)
         assert ovn_tcp.names(answers) == ["s1", "s2"], answers
-    assert ovn_tcp.has(c.chassis[0], "dst=10.9.0.1", "src=10.0.1.2"), c.chassis[0].switch.appctl("dpctl/dump-conntrack")
+    assert ovn_tcp.has_connection(c.chassis[0], "dst=10.9.0.1", "src=10.0.1.2"), c.chassis[0].switch.appctl("dpctl/dump-conntrack")
     # With any switch, the first connection with affinity fails in OVN 23.03.
     ovn_tcp.times_out(client, "10.9.0.2")
     answers = ovn_tcp.connect(client, "10.9.0.2", count=8)
@@ -58,7 +58,7 @@ def test_load_balancers_of_both_versions_of_ip():
 
 def test_servers_are_checked():
     """A server that does not answer health checks gets no connections."""
-    lab.need_time()
+    lab.need_long_run()
     c, client, servers = cloud()
     nbctl = c.central.nbctl
     nbctl("lb-add", "checked", "10.9.0.3:80", SERVERS, "--", "set", "load_balancer", "checked",

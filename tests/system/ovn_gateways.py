@@ -62,7 +62,7 @@ def test_address_translation_and_floating_addresses():
 def test_provider_networks_with_vlans():
     """Guests of a logical switch with a VLAN of the provider reach its hosts with this tag, on each chassis; a gateway
     router of one chassis connects another network."""
-    lab.need_time()
+    lab.need_long_run()
     c = ovn_net.Cloud(2)
     nbctl = c.central.nbctl
     c.provider("vlan7")
@@ -148,14 +148,14 @@ def test_failure_of_the_gateway():
 def test_restart_of_a_chassis():
     """The daemon of a chassis is killed and started again. Other chassis lose nothing; its own guests are reachable
     again when ovn-controller has sent the flows."""
-    lab.need_time()
+    lab.need_long_run()
     c, guest, outside = cloud([2])
     other = c.guest(3, "sw0", "other", "02:00:00:00:00:02", "10.0.0.2/24", gateway="10.0.0.254")
     c.central.sync()
     for g in (guest, other):
         lab.wait_until(lambda: g.pings("203.0.113.1", 1), "the way to the outside")
     ovn_tcp.serve(outside, "outside")
-    connection = ovn_tcp.Open(other, "203.0.113.1")
+    connection = ovn_tcp.OpenConnection(other, "203.0.113.1")
     mine, others = Gaps(guest, "203.0.113.1"), Gaps(other, "203.0.113.1")
     # ovn-controller waits longer before it connects again if the connection before lasted about a second only.
     time.sleep(3)

@@ -31,7 +31,7 @@ def test_beside_the_stock_switch():
 
 def test_vxlan_between_chassis():
     """With VXLAN, which carries 24 bits of metadata, the same traffic passes."""
-    lab.need_time()
+    lab.need_long_run()
     c, one, _two, _other = cloud(ovn_encap_type="vxlan")
     assert "vxlan" in c.chassis[0].switch.vsctl("--bare", "--columns=type", "list", "interface")
     assert one.pings("10.0.0.2") and one.pings("10.0.1.1") and one.pings("fd01::1")
@@ -41,7 +41,7 @@ def test_vxlan_between_chassis():
 def test_large_packets_and_rates():
     """A router answers packets that are longer than the MTU of its port; a QoS row holds a guest to its rate; minimum and
     maximum rates of ports are accepted."""
-    lab.need_time()
+    lab.need_long_run()
     c, one, two, _other = cloud()
     nbctl = c.central.nbctl
     nbctl("set", "logical_router_port", "r-sw1", "options:gateway_mtu=800", "--", "lrp-set-gateway-chassis", "r-sw1", "hv2",
@@ -61,7 +61,7 @@ def test_large_packets_and_rates():
 def test_gateways_of_the_second_layer_and_local_ports():
     """An L2 gateway joins a network of the provider; a local port exists on each chassis; addresses of unknown guests
     are learned."""
-    lab.need_time()
+    lab.need_long_run()
     c, one, two, _other = cloud()
     nbctl = c.central.nbctl
     nbctl("lsp-add", "sw0", "l2", "--", "lsp-set-type", "l2", "l2gateway", "--", "lsp-set-addresses", "l2", "unknown",
@@ -89,7 +89,7 @@ def test_gateways_of_the_second_layer_and_local_ports():
 
 def test_equal_routes_with_symmetric_replies_and_bfd():
     """Answers leave by the next hop from which the request came; BFD supervises next hops of static routes."""
-    lab.need_time()
+    lab.need_long_run()
     c = ovn_net.Cloud(1)
     nbctl = c.central.nbctl
     c.router("gw", ("sw0", "02:00:00:00:00:fe", "10.0.0.254/24"), ("public", "02:00:00:00:0e:fe", "203.0.113.254/24"))

@@ -3,7 +3,7 @@ from lib import lab, ovn_net, ovn_tcp, raw
 
 
 def need_newer():
-    lab.need_time()
+    lab.need_long_run()
     if not ovn_net.TREE:
         raise lab.Skip("needs TEST_OVN_TREE, a tree of OVN 26.03")
 

@@ -31,7 +31,7 @@ def test_access_lists():
         assert ovn_tcp.names(ovn_tcp.connect(one, other)) in (["two"], ["three"]), other
         assert one.pings(other)
     assert two.is_refused("10.0.0.1") and three.is_refused("fd00::1")
-    open_connection = ovn_tcp.Open(one, "10.0.0.3", patience=0.5)
+    open_connection = ovn_tcp.OpenConnection(one, "10.0.0.3", patience=0.5)
     assert open_connection.echoes()
     # The new list concerns connections that exist.
     acl(c, "acl-add", "sw0", "to-lport", "1003", "outport == \"guest3\" && tcp.dst == 80", "drop")
@@ -88,7 +88,7 @@ def test_logged_packets_and_meters():
 
 def test_mirrors():
     """Packets of a port are copied to another host, in GRE or ERSPAN, and to a port of the same chassis."""
-    lab.need_time()
+    lab.need_long_run()
     c, (one, two, _three) = cloud()
     collector = ovn_net.Guest(c.central, "02:00:00:00:cc:01", "172.30.0.99/24")
     c.plug(collector, "eth0", "tunnels")

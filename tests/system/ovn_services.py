@@ -112,7 +112,7 @@ def test_responders_and_port_security():
 
 def test_multicast_relay():
     """A group's packets reach only ports that joined, on both chassis and through the router."""
-    lab.need_time()
+    lab.need_long_run()
     c = cloud()
     near, far = guests(c)
     other = c.guest(2, "sw1", "other", "02:00:00:00:01:01", "10.0.1.1/24", gateway="10.0.1.254")

@@ -8,7 +8,7 @@ PORTS = ", ".join(str(port) for port in range(1000, 2000))
 LISTS = 5
 
 
-def rules(chassis):
+def count_flows(chassis):
     return chassis.flows().count("\n")
 
 
@@ -32,7 +32,7 @@ def test_all_flows_are_replaced_under_traffic():
     nbctl(*words)
     c.central.sync()
     assert one.pings("10.0.0.2")
-    home, count = c.chassis[0], rules(c.chassis[0])
+    home, count = c.chassis[0], count_flows(c.chassis[0])
     assert count > 1000 * LISTS, count
     ping = one.spawn("ping", "-q", "-i", "0.005", "10.0.0.2", stdout=-1, text=True)
     echoes = of_echo.Echoes(home.switch.dir + "/br-int.mgmt")
@@ -48,5 +48,5 @@ def test_all_flows_are_replaced_under_traffic():
     print("%d flows, longest echo %.0f ms, %d pings" % (count, longest * 1000, sent), end=" ", flush=True)
     assert sent - received <= 1, (sent, received)
     assert longest < 2 * lab.PATIENCE, longest
-    assert rules(home) == count, (count, rules(home))
+    assert count_flows(home) == count, (count, count_flows(home))
     c.check()

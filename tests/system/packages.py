@@ -71,7 +71,8 @@ def beside(host):
     host.install("sluice-switch")
     assert host.pid() == before and "Sluice" not in host.version(), "the stock switch stays in charge"
     host.reaches()
-    # As the guide says before a change over: the switch that runs is no problem of its database.
+    # As the guide says before the changeover. With --db, the doctor does not report the running stock switch
+    # as a problem.
     host.root.run("sluice", "doctor", "--db=/etc/openvswitch/conf.db")
     assert "10" in host.root.run("update-alternatives", "--query", "ovs-vswitchd")
     host.root.run("update-alternatives", "--set", "ovs-vswitchd", "/usr/sbin/sluiced")

@@ -59,7 +59,7 @@ def test_a_linux_guest(library):
     for way in ("", " -R"):
         before = s.counters("br0", "v0")
         rates.append(gigabits(guest.do("iperf3 -c 10.9.0.1 -t 2" + way, 40)))
-    to_guest = s.moved("br0", "v0", before)
+    to_guest = s.counters_since("br0", "v0", before)
     print("    from the guest %.2f Gbit/s, to the guest %.2f Gbit/s" % tuple(rates))
     assert min(rates) > GIGABITS_MIN, "%s, %s" % (rates, to_guest)
     assert to_guest["ovs_tx_failure_drops"] <= UNSENT_MAX * to_guest["tx"], "%s, %s" % (rates, to_guest)
@@ -93,7 +93,7 @@ def test_a_linux_guest_with_an_iommu():
         pings(guest)
         before = s.counters("br0", "v0")
         rates = [gigabits(guest.do("iperf3 -c 10.9.0.1 -t 2" + way, 60)) for way in ("", " -R")]
-        print("    %s: from the guest %.3f Gbit/s, to the guest %.3f Gbit/s" % (mode, *rates), s.moved("br0", "v0", before))
+        print("    %s: from the guest %.3f Gbit/s, to the guest %.3f Gbit/s" % (mode, *rates), s.counters_since("br0", "v0", before))
         assert min(rates) > IOMMU_GIGABITS_MIN, rates
         restart(s, guest, signal.SIGKILL)
         guest.process.kill()

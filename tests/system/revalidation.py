@@ -77,7 +77,7 @@ def test_a_packet_that_came_back_keeps_its_megaflow():
     ufid = re.search(r"(ufid:\S+), recirc_id\(0\)", s.appctl("dpctl/dump-flows", "-m"))[1]
     line = next(line for line in s.appctl("dpctl/dump-flows", "-m").splitlines() if ufid in line)
     s.appctl("dpctl/mod-flow", line.split(", packets:")[0], "99")
-    assert re.search(r"3 megaflows as the tables say, 1 not\n  %s: does 99, should do " % ufid, s.appctl("revalidator/verify"))
+    assert re.search(r"3 megaflows correct, 1 wrong\n  %s: actions: 99, expected: " % ufid, s.appctl("revalidator/verify"))
 
 
 def rule(r):

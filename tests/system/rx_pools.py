@@ -92,7 +92,7 @@ def test_a_flood_leaves_the_reserves():
     t.wait_for(20)
     t.lost()
     floods = [t.a.spawn("python3", "-c", FLOOD) for _ in range(2)]
-    lab.wait_until(lambda: queues(s)[0][t.a.port]["woken"] > 0, "the flood arrives in full bursts")
+    lab.wait_until(lambda: queues(s)[0][t.a.port]["became-busy"] > 0, "the flood arrives in full bursts")
     late = lab.Namespace("10.1.1.3/24")
     s.vsctl("add-port", "br0", late.port, "--", "set", "Interface", late.port, *SPP)
     late.run("ping", "-c", "3", "-i", "0.2", "-W", "2", "10.1.1.2")
@@ -103,7 +103,7 @@ def test_a_flood_leaves_the_reserves():
     for flood in floods:
         flood.kill()
         flood.wait()
-    assert int(s.vsctl("get", "Interface", t.a.port, "statistics:rx_pool_woken")) >= 0
+    assert int(s.vsctl("get", "Interface", t.a.port, "statistics:rx_pool_became_busy")) >= 0
     s.vsctl("del-port", t.a.port)
     lab.wait_until(lambda: queues(s)[1]["0.0"]["held"] <= 2 * 160, "buffers of a removed port are free")
 

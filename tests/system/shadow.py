@@ -55,8 +55,9 @@ numbers = {}
 
 
 def rule(r, table):
-    """A random rule of a table. Rules with different matches have different priorities: which of two overlapping rules with equal
-    ones a packet finds is not defined (OpenFlow 1.5.1, section 5.3), and may change when other rules do."""
+    """A random rule of a table. Rules with different matches have different priorities: if two overlapping
+    rules have equal priorities, it is not defined which one a packet matches (OpenFlow 1.5.1, section 5.3),
+    and this may change when other rules change."""
     match = r.choice(("ip,nw_src=10.0.%d.%d" % (r.randrange(4), r.randrange(8)), "ip,nw_src=10.0.%d.0/24" % r.randrange(4), "arp",
                       "tcp,tp_dst=%d" % r.choice((53, 80)), "udp,tp_src=%d" % r.randrange(8), "ipv6,ipv6_src=::%d" % r.randrange(8),
                       "dl_vlan=5", "vlan_tci=0", "dl_src=02:00:00:00:01:%02x" % r.randrange(4), "ip,nw_tos=40", "ip,nw_frag=yes",
@@ -120,4 +121,4 @@ def spoil(s):
         return shadow(s)[2] > 0
 
     lab.wait_until(found, "the spoilt megaflow is found")
-    lab.wait_until(lambda: "did drop with a packet whose actions are" in s.log(), "the log tells it")
+    lab.wait_until(lambda: "(actions drop) was used for a packet whose actions should be" in s.log(), "the log tells it")

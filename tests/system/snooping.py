@@ -111,7 +111,7 @@ def shown(s):
 
 
 def members(s, group):
-    """The numbers of the ports that joined a group; of those with a router for the group "querier"."""
+    """The numbers of the ports that joined `group`; for "querier", the numbers of the router ports."""
     # Older versions of Open vSwitch show no protocols.
     return {row[0] for row in shown(s) if row[-2] == group}
 

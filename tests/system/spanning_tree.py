@@ -137,7 +137,7 @@ def test_the_stock_switch_is_the_root_of_rstp():
 
 def test_the_stock_switch_obeys_a_root_of_rstp():
     """The same with the stock switch as designated bridge of the blocked wire, and then as the switch that blocks it."""
-    lab.need_time()
+    lab.need_long_run()
     need_stock()
     check_ring((True, False, True), "rstp", start=20, repair=10)
     lab.clean_up()
@@ -152,7 +152,7 @@ def test_the_stock_switch_is_the_root_of_stp():
 
 def test_the_stock_switch_obeys_a_root_of_stp():
     """The same with the stock switch as designated bridge of the blocked wire."""
-    lab.need_time()
+    lab.need_long_run()
     need_stock()
     check_ring((True, False, True), "stp", start=30, repair=30)
 

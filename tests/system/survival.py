@@ -208,10 +208,10 @@ def test_a_packet_through_a_looping_table():
     s.appctl("version")
     text = s.log()
     assert len(text) < 2 * SIZE_OF_TRACE, len(text)
-    assert text.count("the trace is cut after 1024 kB") == 1 and ">>>> over " in text
+    assert text.count("the trace is truncated after 1024 KiB") == 1 and ">>>> over " in text
     text = s.appctl("ofproto/trace", "br0", "in_port=100,ip")
     assert len(text) < 1.5 * SIZE_OF_TRACE, len(text)
-    assert "the trace is cut after 1024 kB" in text
+    assert "the trace is truncated after 1024 KiB" in text
     assert text.rstrip().endswith("Translation failed (Too many resubmits), packet is dropped."), text[-300:]
 
 

@@ -324,7 +324,7 @@ def test_json():
     assert s.client(os.path.join(lab.COMPAT, "ovs-vsctl"), "-f", "json", "list-br") == "br0\n"
     # Every command of our own has JSON output, with numbers as numbers.
     counters = ask("appctl", "--json", *ctl, "dpif/show-accounting")["netdev@ovs-netdev"]
-    assert all(isinstance(counters[key], int) for key in ("received", "sent", "dropped", "on-their-way")), counters
+    assert all(isinstance(counters[key], int) for key in ("received", "sent", "dropped", "queued")), counters
     caches = ask("appctl", "--json", *ctl, "dpif/show-caches")["netdev@ovs-netdev"]
     assert caches["flow-cache"] == "unified" and caches["threads"][0]["entries"] > 0, caches
     for command in ("dpif/show-shadow", "dpif-netdev/pmd-plan", "dpif-netdev/pmd-state"):
@@ -332,7 +332,7 @@ def test_json():
         assert "netdev@ovs-netdev" in answer.get("datapaths", answer), answer
 
 
-def said(s, *args, user=None, **env):
+def run_tool(s, *args, user=None, **env):
     """Exit status and standard error of a call of our tool."""
     r = subprocess.run([str(a) for a in args], env=dict(s.env, **env), capture_output=True, text=True, timeout=20, user=user)
     return r.returncode, r.stderr.strip()
@@ -350,17 +350,17 @@ def test_mistyped_words():
                         ((SLUICE, "db", "list-dsb"), "list-dbs"), ((SLUICE, "db", "dump", "Brdige"), "Bridge"),
                         ((SLUICE, "db", "dump", "Bridge", "naem"), "name"), ((SLUICE, "pmd", "paln"), "plan"),
                         ((SLUICE, "bench", "cahces"), "caches")):
-        status, text = said(s, *args)
+        status, text = run_tool(s, *args)
         assert status and '(did you mean "%s"?)' % meant in text, (args, text)
     for tool, args in (("ovs-vsctl", ["ad-port", "br0", "p"]), ("ovs-vsctl", ["list", "Brigde"]), ("ovs-ofctl", ["dump-flow-s", "br0"]),
                        ("ovs-vsctl", ["get", "bridge", "br0", "nmae"]), ("ovs-vsctl", ["--json", "list-br"]),
                        ("ovs-appctl", ["-t", ctl, "dpfi/show"]), ("ovsdb-client", ["list-dsb"])):
-        ours, stock = said(s, os.path.join(lab.COMPAT, tool), *args), said(s, lab.need(tool), *args)
+        ours, stock = run_tool(s, os.path.join(lab.COMPAT, tool), *args), run_tool(s, lab.need(tool), *args)
         undated = lambda text: re.sub(r"^\S*Z\|.*\n", "", text, flags=re.M).replace(os.path.join(lab.COMPAT, tool), tool).replace(lab.need(tool), tool)
         assert (ours[0], undated(ours[1])) == (stock[0], undated(stock[1])), (ours, stock)
     # A match that loses a field, because another one is missing that it needs, is printed as the stock tool prints it.
     add = ("add-flow", "br0", "tp_dst=80,actions=drop")
-    ours, stock = said(s, os.path.join(lab.COMPAT, "ovs-ofctl"), *add), said(s, lab.need("ovs-ofctl"), *add)
+    ours, stock = run_tool(s, os.path.join(lab.COMPAT, "ovs-ofctl"), *add), run_tool(s, lab.need("ovs-ofctl"), *add)
     shown = lambda text: re.sub(r"^\S*Z\|", "", text, flags=re.M)
     assert "pre: tp_dst=80" in ours[1] and shown(ours[1]) == shown(stock[1]), (ours, stock)
 
@@ -376,7 +376,7 @@ def test_missing_permission_is_reported():
     for args in (("vsctl", "show"), ("ofctl", "show", "brrights"), ("appctl", "version"), ("dpctl", "show"), ("db", "list-dbs"),
                  ("top", "--once"), ("pmd", "plan")):
         target = ["-T" if args[0] == "dpctl" else "-t", s.dir + "/sluiced.ctl"] if args[0] in ("appctl", "dpctl", "top", "pmd") else []
-        status, text = said(s, program, args[0], *target, *args[1:], user="nobody")
+        status, text = run_tool(s, program, args[0], *target, *args[1:], user="nobody")
         assert status and "Permission denied" in text and "sudo" in text and "running" not in text, (args, text)
 
 

@@ -45,13 +45,13 @@ def test_tunnels_come_and_go_beside_one_that_carries_traffic():
     """Three hundred tunnels are added and removed; the tunnel beside them loses no packet."""
     count = 300
     a, b = joined("geneve")
-    before = faults.known_tunnels(a.switch)
+    before = faults.count_tunnels(a.switch)
     pings, cpu = faults.Pings(a, b, 100), faults.cpu_seconds(a.switch)
     faults.add_tunnels(a.switch, 100, count)
     took = faults.cpu_seconds(a.switch) - cpu
-    assert faults.known_tunnels(a.switch) == before + count
+    assert faults.count_tunnels(a.switch) == before + count
     faults.remove_tunnels(a.switch, 100, count)
-    assert faults.known_tunnels(a.switch) == before
+    assert faults.count_tunnels(a.switch) == before
     lost = pings.lost()
     print("    %.2f ms of CPU time for each tunnel that was added" % (1e3 * took / count))
     assert lost == 0, "%d of 100 packets lost" % lost

@@ -17,15 +17,15 @@ def row(s, port):
 
 def is_gone(s, bridge, port):
     """Checks that everything shows the port as one without a device."""
-    told = row(s, port)
+    columns_by_name = row(s, port)
     error = "could not open network device %s (No such device)" % port
-    return (told.pop("ofport") == -1 and told.pop("error") == error and not any(told.values())
+    return (columns_by_name.pop("ofport") == -1 and columns_by_name.pop("error") == error and not any(columns_by_name.values())
             and "(%s)" % port not in s.ofctl("show", bridge))
 
 
 def works(s, bridge, port, number):
-    told = row(s, port)
-    return told["error"] is None and told["ofport"] == number and told["link_state"] == "up" and \
+    columns_by_name = row(s, port)
+    return columns_by_name["error"] is None and columns_by_name["ofport"] == number and columns_by_name["link_state"] == "up" and \
         re.search(r" %d\(%s\)" % (number, port), s.ofctl("show", bridge))
 
 

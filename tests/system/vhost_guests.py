@@ -14,9 +14,9 @@ def listening(path, ring, mergeable, queues):
         path, queues, ring == "packed", mergeable, dpdk.RING)
 
 
-def segments(size, room=2000):
+def segments(size, buffer_size=2000):
     """The argument of `set txpkts` for a frame of this size in buffers of 2 kB."""
-    parts = [room] * (size // room) + ([size % room] if size % room else [])
+    parts = [buffer_size] * (size // buffer_size) + ([size % buffer_size] if size % buffer_size else [])
     return ",".join(map(str, parts))
 
 
@@ -26,23 +26,23 @@ def balance(switch, guest, before, what):
     guest.drain()
     sent = guest.stats()
     for i, port in enumerate(("v0", "v1")):
-        lab.wait_until(lambda: switch.moved("br0", port, before[port])["rx"] == sent[i]["tx"],
+        lab.wait_until(lambda: switch.counters_since("br0", port, before[port])["rx"] == sent[i]["tx"],
                        "%s: the switch has received what the guest sent by %s: %s" % (what, port, sent))
     # Parked packets are still on their way.
     for out, back in (("v0", "v1"), ("v1", "v0")):
         try:
             lab.wait_until(lambda: left(switch, before, out, back) == 0, "%s: what came by %s left by %s or was dropped" % (what, out, back))
         except AssertionError as e:
-            moved = [switch.moved("br0", p, before[p]) for p in (out, back)]
-            raise AssertionError("%s\n%s\n%s" % (e, moved, switch.ours and switch.appctl("dpif/show-accounting"))) from None
+            growth = [switch.counters_since("br0", p, before[p]) for p in (out, back)]
+            raise AssertionError("%s\n%s\n%s" % (e, growth, switch.ours and switch.appctl("dpif/show-accounting"))) from None
     sent, pairs = guest.drain(), []
     for i, (out, back) in enumerate((("v0", "v1"), ("v1", "v0"))):
-        a, b = switch.moved("br0", out, before[out]), switch.moved("br0", back, before[back])
+        a, b = switch.counters_since("br0", out, before[out]), switch.counters_since("br0", back, before[back])
         facts = "%s, %s to %s: guest %s, switch %s and %s" % (what, out, back, sent, a, b)
         assert sent[i]["tx"] == a["rx"], facts
         assert a["rx_drop"] == 0, facts
         assert a["rx"] == b["tx"] + b["tx_drop"], facts
-        assert dpdk.reasons(b) == b["tx_drop"], facts
+        assert dpdk.tx_drops_with_reason(b) == b["tx_drop"], facts
         assert b["tx"] == sent[1 - i]["rx"], facts
         pairs.append((sent[i]["tx"], b["tx"], b["tx_drop"]))
     return pairs
@@ -50,18 +50,18 @@ def balance(switch, guest, before, what):
 
 def left(switch, before, out, back):
     """Number of packets received on one port that were neither sent on the other nor dropped there."""
-    b = switch.moved("br0", back, before[back])
-    return switch.moved("br0", out, before[out])["rx"] - b["tx"] - b["tx_drop"]
+    b = switch.counters_since("br0", back, before[back])
+    return switch.counters_since("br0", out, before[out])["rx"] - b["tx"] - b["tx_drop"]
 
 
 def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 0, 0))):
     """Forwards until both ports have received more than before, repeatedly on a busy machine; returns the counters."""
     for _ in range(int(4 * lab.PATIENCE)):
         guest.burst(mode, BURST, first)
-        moved = balance(switch, guest, before, what)
-        if all(now[1] > then[1] + 32 for now, then in zip(moved, since)):
-            return moved
-    raise AssertionError("%s: nothing moves: %s, before %s\n%s" % (what, moved, since, guest.do("show fwd stats all")))
+        counts = balance(switch, guest, before, what)
+        if all(now[1] > then[1] + 32 for now, then in zip(counts, since)):
+            return counts
+    raise AssertionError("%s: nothing moves: %s, before %s\n%s" % (what, counts, since, guest.do("show fwd stats all")))
 
 
 @by_both
@@ -109,8 +109,8 @@ def test_frames_too_long_are_counted():
     guest.do("set txpkts 1500,500")
     guest.burst("txonly", BURST)
     sent = guest.drain()
-    lab.wait_until(lambda: s.moved("br0", "v0", before["v0"])["rx"] == sent[0]["tx"], "the switch received all")
-    one = s.moved("br0", "v1", before["v1"])
+    lab.wait_until(lambda: s.counters_since("br0", "v0", before["v0"])["rx"] == sent[0]["tx"], "the switch received all")
+    one = s.counters_since("br0", "v1", before["v1"])
     assert sent[0]["tx"] > 0 and sent[1]["rx"] == one["tx"] == 0, (sent, one)
     assert one["ovs_tx_mtu_exceeded_drops"] == one["tx_drop"] == sent[0]["tx"], (sent, one)
 
@@ -140,7 +140,7 @@ def test_kills_under_load(library):
         time.sleep(seed.uniform(0, 0.2))
         guest.kill()
         s.alive()
-        now = s.moved("br0", "v0", before["v0"])["rx"]
+        now = s.counters_since("br0", "v0", before["v0"])["rx"]
         assert now > seen, "turn %d: the other guest's frames stand still at %d" % (turn, now)
         seen = now
     lives.do("stop")

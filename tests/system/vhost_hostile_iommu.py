@@ -14,7 +14,8 @@ from lib.vhost_user import Closed, frame
 ANY_LOAD = True
 
 AT_START = {"vhost-iommu-support": "true"}
-HERE = IOVA + vu.PHYSICAL
+# The I/O virtual address of the guest's memory.
+BASE = IOVA + vu.PHYSICAL
 # Bytes by which the switch may grow while a front-end floods it with translations. 2,048 translations take 64 KB.
 GROWTH_MAX = 16 << 20
 
@@ -43,7 +44,7 @@ def test_packets_wait_for_translations():
     # Two buffers of 2 KB are in each page.
     assert answered == 10, answered
     # After an invalidation the switch asks again.
-    assert guest.iotlb(INVALIDATE, HERE + vu.BUFFERS, vu.MEMORY - vu.BUFFERS)
+    assert guest.iotlb(INVALIDATE, BASE + vu.BUFFERS, vu.MEMORY - vu.BUFFERS)
     guest.send(frame(2000))
     lab.wait_until(guest.requests, "a request")
     assert sink.received() == []
@@ -59,7 +60,7 @@ def test_packets_wait_for_translations():
     assert got == [frame(2000), frame(2001)] and answered >= 6, (got, answered)
     assert network.up("bad"), "the link does not flap"
     network.others()
-    network.recover()
+    network.check_recovery()
 
 
 def no_translation(bad):
@@ -82,17 +83,17 @@ def unread_requests(bad):
         at = vu.BUFFERS + n % 200 * vu.BUFFER
         guest.translate(at, PAGE, BOTH)
         if n % 7 == 0:
-            assert guest.iotlb(INVALIDATE, HERE + vu.BUFFERS, 1 << 20)
+            assert guest.iotlb(INVALIDATE, BASE + vu.BUFFERS, 1 << 20)
 
 
 def wrong_updates(bad):
     """Translations outside of the memory, of no size, around the end of the address space, with no or unknown rights, of unknown types."""
     guest, user = IommuGuest(bad), vu.VIRTUAL
-    for message in [(UPDATE, HERE, 0, user, BOTH), (UPDATE, 2 ** 64 - 1, 2, user, BOTH), (UPDATE, HERE, 2 ** 64 - 1, user, BOTH),
-                    (UPDATE, HERE, vu.MEMORY + 1, user, BOTH), (UPDATE, HERE, PAGE, user - 1, BOTH), (UPDATE, HERE, PAGE, 0, BOTH),
-                    (UPDATE, HERE, PAGE, user + vu.MEMORY, BOTH), (UPDATE, HERE, PAGE, 2 ** 64 - 1, BOTH),
-                    (UPDATE, HERE, PAGE, user, 0), (UPDATE, HERE, PAGE, user, 255), (0, HERE, PAGE, user, BOTH),
-                    (1, HERE, PAGE, user, BOTH), (4, HERE, PAGE, user, BOTH), (255, HERE, PAGE, user, BOTH)]:
+    for message in [(UPDATE, BASE, 0, user, BOTH), (UPDATE, 2 ** 64 - 1, 2, user, BOTH), (UPDATE, BASE, 2 ** 64 - 1, user, BOTH),
+                    (UPDATE, BASE, vu.MEMORY + 1, user, BOTH), (UPDATE, BASE, PAGE, user - 1, BOTH), (UPDATE, BASE, PAGE, 0, BOTH),
+                    (UPDATE, BASE, PAGE, user + vu.MEMORY, BOTH), (UPDATE, BASE, PAGE, 2 ** 64 - 1, BOTH),
+                    (UPDATE, BASE, PAGE, user, 0), (UPDATE, BASE, PAGE, user, 255), (0, BASE, PAGE, user, BOTH),
+                    (1, BASE, PAGE, user, BOTH), (4, BASE, PAGE, user, BOTH), (255, BASE, PAGE, user, BOTH)]:
         assert not guest.iotlb(*message), message
     bad.message(vu.IOTLB_MSG, bytes(25))
     assert bad.ended()
@@ -110,8 +111,8 @@ def scattered_ring(bad):
     """A ring whose pages are not adjacent."""
     guest = IommuGuest(bad, rings=False)
     for page in range(0, vu.BUFFERS, PAGE):
-        assert guest.iotlb(UPDATE, HERE + page, PAGE, vu.VIRTUAL + vu.BUFFERS - page, BOTH)
-    address = struct.pack("<IIQQQQ", 1, 0, HERE + 16, HERE + 0x5000, HERE + 0x6000, 0)
+        assert guest.iotlb(UPDATE, BASE + page, PAGE, vu.VIRTUAL + vu.BUFFERS - page, BOTH)
+    address = struct.pack("<IIQQQQ", 1, 0, BASE + 16, BASE + 0x5000, BASE + 0x6000, 0)
     bad.message(vu.SET_VRING_ADDR, address)
     assert bad.ended()
 
@@ -123,7 +124,7 @@ def moving_rings(bad):
     for n in range(500):
         guest.send(frame(n))
         to = dice.randrange(0, vu.BUFFERS, PAGE)
-        assert guest.iotlb(UPDATE, HERE + dice.randrange(0, 8) * PAGE, PAGE * dice.randrange(1, 5), vu.VIRTUAL + to, dice.choice((READ, WRITE, BOTH)))
+        assert guest.iotlb(UPDATE, BASE + dice.randrange(0, 8) * PAGE, PAGE * dice.randrange(1, 5), vu.VIRTUAL + to, dice.choice((READ, WRITE, BOTH)))
 
 
 def overlapping_updates(bad):
@@ -133,7 +134,7 @@ def overlapping_updates(bad):
         size = dice.choice((1, 7, PAGE, 2 * PAGE + 1, 1 << 20))
         at = dice.randrange(0, vu.MEMORY - size)
         kind = dice.choice((UPDATE, UPDATE, UPDATE, INVALIDATE))
-        iova = HERE + vu.BUFFERS + dice.randrange(1 << 30)
+        iova = BASE + vu.BUFFERS + dice.randrange(1 << 30)
         assert guest.iotlb(kind, iova, size, vu.VIRTUAL + at, BOTH)
         if n % 100 == 0:
             guest.send(frame(n))
@@ -157,7 +158,7 @@ def own_memory(bad):
     guest.translate(vu.BUFFERS, vu.MEMORY - vu.BUFFERS)
     for n in range(300):
         guest.send(frame(n))
-        assert guest.iotlb(INVALIDATE, HERE + n % 8 * PAGE, PAGE)
+        assert guest.iotlb(INVALIDATE, BASE + n % 8 * PAGE, PAGE)
         if n % 3 == 0:
             guest.translate(0, vu.BUFFERS)
 

@@ -8,7 +8,7 @@ import time
 
 from lib import fuse, lab
 from lib import vhost_user as vu
-from lib.hostile_guest import ThreeGuests, accepted, control, refused
+from lib.hostile_guest import ThreeGuests, accepted, check_control, refused
 from lib.vhost_user import Closed, by_both, frame
 
 # Nothing here depends on how busy the machine is.
@@ -57,11 +57,11 @@ def test_memory_that_is_sealed_late(library):
         except (Closed, TimeoutError):
             outcomes.append(None)
             assert network.switch.daemon.poll() is None, "the switch died at try %d: %s" % (n, outcomes)
-            network.recover()
+            network.check_recovery()
     assert network.switch.daemon.poll() is None, "the switch died: %s" % outcomes
     assert True in outcomes, "no table was taken: %s" % outcomes
     network.others()
-    network.recover()
+    network.check_recovery()
 
 
 FILES = [
@@ -90,7 +90,7 @@ def test_files_that_never_answer(library):
             pass
         try:
             network.others()
-            took = control(network)
+            took = check_control(network)
             assert took < 5 * lab.PATIENCE, "commands took %.1f s" % took
             asked = {fuse.READ: "read", fuse.GETATTR: "stat", fuse.POLL: "poll", fuse.WRITE: "write"}
             used = [asked[n] for n in file.asked if n in asked]
@@ -99,7 +99,7 @@ def test_files_that_never_answer(library):
             raise AssertionError("%s: %s\n%s" % (name, e, network.switch.log()[-2000:])) from e
         finally:
             file.end()
-        network.recover()
+        network.check_recovery()
 
 
 @by_both

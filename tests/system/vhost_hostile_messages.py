@@ -135,7 +135,7 @@ def test_closed_at_any_byte(library):
         if stop % 100 == 0:
             network.others()
     network.others()
-    network.recover()
+    network.check_recovery()
 
 
 @by_both

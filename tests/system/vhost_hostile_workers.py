@@ -6,7 +6,7 @@ import struct
 import time
 
 from lib import lab
-from lib.hostile_guest import StoppedThread, ThreeGuests, control, pmd_thread
+from lib.hostile_guest import StoppedThread, ThreeGuests, check_control, pmd_thread
 from lib.vhost_user import by_both, frame
 
 
@@ -19,7 +19,7 @@ def test_a_worker_that_stands_still():
             started = time.time()
             switch.vsctl("del-port", "br0", port)
             assert time.time() - started < 15 * lab.PATIENCE, "del-port took %.1f s" % (time.time() - started)
-        took = control(network)
+        took = check_control(network)
         assert took < 15 * lab.PATIENCE, "commands took %.1f s" % took
         switch.appctl("dpif-netdev/pmd-stats-show")
         lab.wait_until(lambda: "has not answered for" in switch.log(), "the log tells")
@@ -52,9 +52,9 @@ def test_a_guest_that_takes_no_notification(library):
     fill(network.bad)
     assert network.bad.ended(20), "the guest goes on to hold the worker"
     network.others()
-    took = control(network)
+    took = check_control(network)
     assert took < 5 * lab.PATIENCE, "commands took %.1f s" % took
-    network.recover()
+    network.check_recovery()
 
 
 @by_both
@@ -76,16 +76,16 @@ def test_a_port_out_of_service(library):
                 pass
             else:
                 assert not network.up("bad")
-                assert control(network) < 15 * lab.PATIENCE
+                assert check_control(network) < 15 * lab.PATIENCE
                 stays = [line for line in open("/proc/%d/maps" % switch.daemon.pid) if "memfd:guest" in line]
                 assert len(stays) >= 3, "memory was unmapped under a worker: %s" % stays
                 break
-        network.recover()
+        network.check_recovery()
     else:
         raise AssertionError("the worker was never held inside")
     lab.wait_until(lambda: "out of service" not in error(), "the port is in service again")
     network.others()
-    network.recover()
+    network.check_recovery()
 
 
 def writes(switch, thread):

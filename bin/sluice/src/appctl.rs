@@ -216,7 +216,7 @@ impl ControlSession {
     fn with_hint(&mut self, failure: Failure, command: &str) -> Failure {
         match failure {
             Failure::Refused(text, target)
-                if text.contains("is not a valid command") && !suggest::has_stock_name() =>
+                if text.contains("is not a valid command") && !suggest::is_compat() =>
             {
                 let known = self.ask("list-commands").unwrap_or_default();
                 let names = known.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str));

@@ -44,7 +44,7 @@ pub fn is_allowed() -> bool {
 /// Returns whether text is coloured by default.
 pub fn is_wanted() -> bool {
     let can = variable("TERM").is_some_and(|term| term != "dumb");
-    !suggest::has_stock_name() && can && is_allowed() && std::io::stdout().is_terminal()
+    !suggest::is_compat() && can && is_allowed() && std::io::stdout().is_terminal()
 }
 
 /// The text in a style if `on`, otherwise unchanged.

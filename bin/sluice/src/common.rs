@@ -167,10 +167,10 @@ pub fn begin(
 /// The hint to print after `why`, the reason why a connection failed. If permission is denied, the hint is about the user;
 /// otherwise it is `otherwise`.
 pub fn hint_about(why: &str, otherwise: &'static str) -> &'static str {
-    match (suggest::has_stock_name(), why.starts_with("Permission denied")) {
+    match (suggest::is_compat(), why.starts_with("Permission denied")) {
         (true, _) => "",
         (false, true) => {
-            "; the switch's sockets belong to its user, mostly root: try it as that user, as with sudo -E"
+            "; run the command as the user of the switch, usually root (for example with sudo -E)"
         }
         (false, false) => otherwise,
     }

@@ -9,7 +9,7 @@ pub fn script(shell: &str, overview: &Page, tools: &[Page]) -> Result<String, St
         "bash" => Ok(bash(overview, tools)),
         "zsh" => Ok(zsh(overview, tools)),
         "fish" => Ok(fish(overview, tools)),
-        "" => Err("completion for which shell? bash, zsh or fish".into()),
+        "" => Err("missing argument SHELL (bash, zsh, fish)".into()),
         other => Err(format!("no completion for \"{other}\" (there is: bash, zsh, fish)")),
     }
 }

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     let mut args: Vec<String> = args.collect();
     let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(tool) = tool(|names| names.other_names.contains(&base.as_str())) {
-        suggest::turn_off();
+        suggest::set_compat();
         return (tool.run)(&Call { argv0, name: base, compat: true, args });
     }
     // Arguments that `runtime::daemon` adds for the background process precede the tool's name; move them behind it.
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         let name = format!("sluice {first}");
         return (tool.run)(&Call { argv0: name.clone(), name, compat: false, args: rest.to_vec() });
     }
-    match about(first, rest) {
+    match builtin_command(first, rest) {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
 }
 
 /// Handles `help`, `man`, `completion` and `version`.
-fn about(what: &str, args: &[String]) -> Result<String, String> {
+fn builtin_command(what: &str, args: &[String]) -> Result<String, String> {
     let subject = args.first().map(String::as_str);
     let page = |name: Option<&str>| match name {
         None | Some("sluice") => Ok(overview()),
@@ -207,10 +207,10 @@ mod tests {
     fn names_lead_to_tools() {
         for name in ["ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-dpctl", "ovsdb-client", "ovsdb-tool"] {
             assert!(tool(|names| names.other_names.contains(&name)).is_some(), "{name}");
-            assert!(about("man", &[name.into()]).unwrap().starts_with(".TH SLUICE"));
+            assert!(builtin_command("man", &[name.into()]).unwrap().starts_with(".TH SLUICE"));
         }
         assert!(
-            about("nonsense", &[])
+            builtin_command("nonsense", &[])
                 .unwrap_err()
                 .contains("vsctl, ofctl, appctl, dpctl, db, settings, doctor, drops")
         );

@@ -20,7 +20,7 @@ pub struct Symbol {
     pub created: bool,
     /// Whether there is a strong reference to the row, or the row needs none (a row of a root table, or an existing row).
     pub strong: bool,
-    /// Whether there is any reference to the row.
+    /// Whether there is a weak reference to the row.
     pub weak: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Symbols(pub BTreeMap<String, Symbol>);
 
 impl Symbols {
     /// Returns the symbol of this name, which is created at the first call.
-    pub fn mention(&mut self, name: &str) -> &mut Symbol {
+    pub fn get_or_create(&mut self, name: &str) -> &mut Symbol {
         let fresh = || Symbol { uuid: Uuid::new_v4(), created: false, strong: false, weak: false };
         self.0.entry(name.to_owned()).or_insert_with(fresh)
     }
@@ -133,7 +133,7 @@ fn uuid(base: &BaseType, text: &str, symbols: &mut Symbols) -> Result<Uuid, Stri
     if !text.starts_with('@') {
         return parse_uuid(text).ok_or_else(|| format!("\"{text}\" is not a valid UUID"));
     }
-    let symbol = symbols.mention(text);
+    let symbol = symbols.get_or_create(text);
     if let Some(refers_to) = &base.refers_to {
         match refers_to.strong {
             true => symbol.strong = true,

@@ -7,7 +7,7 @@ use crate::color;
 use crate::getopt::{Opt, Takes};
 
 /// Width of the column of names in `--help`, in characters.
-const NAMES: usize = 25;
+const NAME_WIDTH: usize = 25;
 /// Longest line of `--help`, in characters.
 const WIDTH: usize = 100;
 
@@ -150,12 +150,12 @@ pub fn forms(option: &Opt) -> String {
 fn entry(out: &mut String, name: &str, text: &str) {
     let name = name.trim_end();
     out.push_str(&format!("  {name}"));
-    match name.len() < NAMES {
-        true => out.push_str(&" ".repeat(NAMES - name.len())),
-        false => out.push_str(&format!("\n  {}", " ".repeat(NAMES))),
+    match name.len() < NAME_WIDTH {
+        true => out.push_str(&" ".repeat(NAME_WIDTH - name.len())),
+        false => out.push_str(&format!("\n  {}", " ".repeat(NAME_WIDTH))),
     }
     let mut wrapped = String::new();
-    wrap(&mut wrapped, text, NAMES + 2);
+    wrap(&mut wrapped, text, NAME_WIDTH + 2);
     out.push_str(wrapped.trim_start());
     if wrapped.trim().is_empty() {
         out.push('\n');

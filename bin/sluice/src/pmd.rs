@@ -50,11 +50,11 @@ pub fn main(call: &Call) -> ExitCode {
             return common::refuse(call, &format!("unknown command '{name}'{hint}; use --help for help"));
         }
     };
-    ask(call, parsed.value("target"), command, json)
+    print_reply(call, parsed.value("target"), command, json)
 }
 
 /// Sends a command to the switch and prints the reply.
-pub fn ask(call: &Call, target: Option<&str>, command: &str, json: bool) -> ExitCode {
+pub fn print_reply(call: &Call, target: Option<&str>, command: &str, json: bool) -> ExitCode {
     let answer = ControlSession::new(call, target).and_then(|mut session| match json {
         true => session.ask(command).map(|answer| format!("{answer}\n")),
         false => session.ask_text(command),

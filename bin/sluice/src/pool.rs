@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::common;
 use crate::getopt::Opt;
 use crate::page::{Names, Page};
-use crate::pmd::{TARGET, ask};
+use crate::pmd::{TARGET, print_reply};
 use std::process::ExitCode;
 
 fn options() -> Vec<Opt> {
@@ -44,6 +44,6 @@ pub fn main(call: &Call) -> ExitCode {
     };
     match parsed.rest.first() {
         Some(word) => common::refuse(call, &format!("unexpected argument '{word}'; use --help for help")),
-        None => ask(call, parsed.value("target"), "rxpool/show", json),
+        None => print_reply(call, parsed.value("target"), "rxpool/show", json),
     }
 }

@@ -10,7 +10,7 @@ use std::net::ToSocketAddrs;
 use std::os::fd::AsFd;
 use std::time::Instant;
 use transport::tls::{Files, configure};
-use transport::{Target, TargetError, WaitingStream};
+use transport::{BlockingStream, Target, TargetError};
 
 static STREAM_SSL: Module = Module::new("stream_ssl");
 
@@ -32,11 +32,11 @@ pub const TLS: [Opt; 8] = [
     opt("ssl-server-name", None, Takes::Value),
 ];
 
-/// The TLS settings from the options.
+/// The values of the options [`TLS`].
 #[derive(Clone, Debug, Default)]
-pub struct Identity(Files);
+pub struct TlsOptions(Files);
 
-impl Identity {
+impl TlsOptions {
     /// Handles one of the `TLS` options; returns false for another option.
     pub fn handle_option(&mut self, name: &str, value: Option<&str>) -> bool {
         if name == "ssl-server-name" {
@@ -54,17 +54,17 @@ impl Identity {
     }
 }
 
-/// A [`WaitingStream`] that reports TLS errors as system error numbers.
+/// A [`BlockingStream`] that reports TLS errors as system error numbers.
 #[derive(Debug)]
-pub struct Stream(WaitingStream);
+pub struct Stream(BlockingStream);
 
 impl Stream {
     /// Connects to a target, or listens there and waits for a connection.
     pub fn open(target: &Target, deadline: Option<Instant>) -> io::Result<Stream> {
         let again = |e: &io::Error| e.kind() == ErrorKind::ConnectionReset && e.get_ref().is_some();
-        match WaitingStream::open(target, deadline) {
+        match BlockingStream::open(target, deadline) {
             // With `--bootstrap-ca-cert` the first connection only stores the peer's authority and is then closed, so connect again.
-            Err(e) if again(&e) => WaitingStream::open(target, deadline),
+            Err(e) if again(&e) => BlockingStream::open(target, deadline),
             other => other,
         }
         .map(Stream)

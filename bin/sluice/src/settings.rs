@@ -11,7 +11,8 @@ use std::process::ExitCode;
 const MARKDOWN: Opt =
     opt("markdown", None, Takes::Nothing).described("", "prints the whole of docs/settings.md");
 
-const NOT_BUILT: Opt = opt("not-built", None, Takes::Nothing).described("", "prints docs/not-built.md");
+const NOT_BUILT: Opt = opt("not-built", None, Takes::Nothing)
+    .described("", "prints the parts of Open vSwitch that are not implemented (docs/not-built.md)");
 
 fn options() -> Vec<Opt> {
     common::FORMAT.into_iter().chain([MARKDOWN, NOT_BUILT]).chain(common::INFORMATIVE).collect()

@@ -4,21 +4,22 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static OFF: AtomicBool = AtomicBool::new(false);
+static COMPAT: AtomicBool = AtomicBool::new(false);
 
-/// Turns suggestions off in this process.
-pub fn turn_off() {
-    OFF.store(true, Ordering::Relaxed);
+/// Records that the tool was called by a name of Open vSwitch: then messages have no suggestions
+/// and hints, and output has no colours unless `--color` requests them.
+pub fn set_compat() {
+    COMPAT.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether the tool was called by a name of Open vSwitch, so that suggestions are off.
-pub fn has_stock_name() -> bool {
-    OFF.load(Ordering::Relaxed)
+/// Returns whether the tool was called by a name of Open vSwitch.
+pub fn is_compat() -> bool {
+    COMPAT.load(Ordering::Relaxed)
 }
 
 /// The hint after an error message about `given`; empty if no name is similar.
 pub fn hint<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    if has_stock_name() {
+    if is_compat() {
         return String::new();
     }
     nearest(given, names).map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default()

@@ -35,7 +35,7 @@ pub enum Layout {
 
 /// The notation of values in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cells {
+pub enum DataFormat {
     /// In the notation of command lines.
     String,
     /// Without punctuation.
@@ -50,7 +50,7 @@ pub struct Style {
     /// `--format`
     pub layout: Layout,
     /// `--data`
-    pub cells: Cells,
+    pub cells: DataFormat,
     /// The opposite of `--no-headings`.
     pub headings: bool,
     /// `--pretty`
@@ -61,8 +61,13 @@ pub struct Style {
 
 impl Style {
     /// The style without options.
-    pub const DEFAULT: Style =
-        Style { layout: Layout::List, cells: Cells::String, headings: true, pretty: false, max_width: 0 };
+    pub const DEFAULT: Style = Style {
+        layout: Layout::List,
+        cells: DataFormat::String,
+        headings: true,
+        pretty: false,
+        max_width: 0,
+    };
 
     /// Handles one of the `TABLE` options, or `--json`; returns false for another option.
     pub fn handle_option(&mut self, name: &str, value: Option<&str>) -> Result<bool, String> {
@@ -73,7 +78,7 @@ impl Style {
             "data" => self.set_cells(text)?,
             "no-headings" => self.headings = false,
             "pretty" => self.pretty = true,
-            "bare" => (self.layout, self.cells, self.headings) = (Layout::List, Cells::Bare, false),
+            "bare" => (self.layout, self.cells, self.headings) = (Layout::List, DataFormat::Bare, false),
             "max-column-width" => self.max_width = text.parse().unwrap_or(0),
             _ => return Ok(false),
         }
@@ -94,9 +99,9 @@ impl Style {
 
     fn set_cells(&mut self, name: &str) -> Result<(), String> {
         self.cells = match name {
-            "string" => Cells::String,
-            "bare" => Cells::Bare,
-            "json" => Cells::Json,
+            "string" => DataFormat::String,
+            "bare" => DataFormat::Bare,
+            "json" => DataFormat::Json,
             _ => return Err(format!("unknown data format \"{name}\"")),
         };
         Ok(())
@@ -124,9 +129,9 @@ impl Cell {
             Cell::Text(text) => text.clone(),
             Cell::Json(json) => sorted_string(json),
             Cell::Value(datum, ty) => match style.cells {
-                Cells::String => notation::text(datum, ty),
-                Cells::Bare => notation::bare(datum),
-                Cells::Json => sorted_string(&datum.to_json()),
+                DataFormat::String => notation::text(datum, ty),
+                DataFormat::Bare => notation::bare(datum),
+                DataFormat::Json => sorted_string(&datum.to_json()),
             },
         }
     }
@@ -309,7 +314,7 @@ mod tests {
     }
 
     fn shown(change: impl Fn(&mut Style)) -> String {
-        let mut style = Style { cells: Cells::Bare, ..Style::DEFAULT };
+        let mut style = Style { cells: DataFormat::Bare, ..Style::DEFAULT };
         change(&mut style);
         sample().render(&style, true)
     }

@@ -43,8 +43,8 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let texts = Texts { usage: options::usage, version: options::version };
     let Some(mut program) = program::start(argv, dirs, texts, |rest| {
         let arguments = Arguments::parse(rest, dirs)?;
-        let keeps = arguments.keeps;
-        Ok((arguments, keeps))
+        let kept_capabilities = arguments.kept_capabilities;
+        Ok((arguments, kept_capabilities))
     })?
     else {
         return Ok(ExitCode::SUCCESS);
@@ -60,7 +60,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let options = std::mem::take(&mut program.options.options);
     let control = bind_control_socket(&program.args, dirs, &options)?;
     let switch = Switch::new(options, program.clock.clone(), program.poll.waker())?;
-    let alias = link_peer_name(dirs, &program, &control);
+    let alias = link_compat_name(dirs, &program, &control);
     let observe = MetricsServer::start(dirs, program.poll.waker())
         .map_err(|e| format!("metrics: {}", runtime::error_text(&e)))?;
     let code = serve(switch, control, observe, &mut program);
@@ -90,14 +90,14 @@ fn bind_control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Res
 
 /// Makes this daemon reachable under the name `ovs-vswitchd`, for `ovs-appctl` without `-t` and for scripts.
 /// Returns `None` if an `ovs-vswitchd` runs in the same directory.
-fn link_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -> Option<Alias> {
-    const PEER: &str = "ovs-vswitchd";
-    if dirs.progname == PEER {
+fn link_compat_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -> Option<Alias> {
+    const COMPAT_NAME: &str = "ovs-vswitchd";
+    if dirs.progname == COMPAT_NAME {
         return None;
     }
-    remove_stale(&dirs.run, &dirs.progname, PEER, control.path());
+    remove_stale(&dirs.run, &dirs.progname, COMPAT_NAME, control.path());
     let pidfile = program.daemon.pidfile()?;
-    Alias::take(&dirs.run, PEER, pidfile.path(), control.path())
+    Alias::take(&dirs.run, COMPAT_NAME, pidfile.path(), control.path())
         .inspect_err(|why| {
             let name = &dirs.progname;
             runtime::warn!(LOG, "ovs-appctl needs \"-t {name}\" to find this switch: {why}");

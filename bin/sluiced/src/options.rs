@@ -19,7 +19,7 @@ pub struct Arguments {
     pub limits: Limits,
     /// The capabilities to keep with `--user`: those for devices of the kernel, and with `--hw-rawio-access`
     /// raw I/O, which DPDK needs.
-    pub keeps: Capabilities,
+    pub kept_capabilities: Capabilities,
 }
 
 impl Arguments {
@@ -34,7 +34,8 @@ impl Arguments {
             seed: RandomState::new().build_hasher().finish(),
             ..Options::default()
         };
-        let mut keeps = Capabilities::NET_ADMIN | Capabilities::NET_RAW | Capabilities::NET_BROADCAST;
+        let mut kept_capabilities =
+            Capabilities::NET_ADMIN | Capabilities::NET_RAW | Capabilities::NET_BROADCAST;
         let mut remote = None;
         let mut limits = Limits::default();
         let mut args = rest.iter();
@@ -47,7 +48,7 @@ impl Arguments {
                 ("--enable-dummy", value) => options.dummy = dummy_level(value)?,
                 ("--disable-system", None) => options.disable_system = true,
                 ("--disable-system-route", None) => options.disable_system_route = true,
-                ("--hw-rawio-access", None) => keeps |= Capabilities::SYS_RAWIO,
+                ("--hw-rawio-access", None) => kept_capabilities |= Capabilities::SYS_RAWIO,
                 ("--dummy-handlers", None) => options.dummy_handlers = true,
                 ("--enable-panic", None) => options.panics = true,
                 ("--dummy-numa", value) => {
@@ -76,7 +77,7 @@ impl Arguments {
         }
         let embedded = is_sluice_name && remote.is_none();
         options.database = remote.unwrap_or(socket);
-        Ok(Arguments { options, embedded, limits, keeps })
+        Ok(Arguments { options, embedded, limits, kept_capabilities })
     }
 }
 

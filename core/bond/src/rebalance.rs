@@ -47,13 +47,14 @@ impl Bond {
         !plan.moves.is_empty()
     }
 
-    /// Logs a bucket that carries more bytes than a link's share. Each such bucket is logged once, even if no bucket can be
-    /// moved. `elephant`: the bucket and its bytes.
+    /// Logs a bucket that carries more bytes than a link's share, even if no bucket can be moved. The bucket
+    /// is not logged again as long as each rebalance finds the same one. `elephant`: the bucket and its
+    /// bytes.
     fn report_elephant(&mut self, elephant: Option<(usize, u64)>) {
         let before = std::mem::replace(&mut self.elephant, elephant.map(|(bucket, _)| bucket));
         if let Some((bucket, bytes)) = elephant.filter(|(bucket, _)| before != Some(*bucket)) {
             self.lines.push(format!(
-                "bond {}: hash {bucket} carries {} kB, more than a member's part, and cannot be divided",
+                "bond {}: hash {bucket} carries {} kB, more than a member's share, and cannot be divided",
                 self.settings.name,
                 bytes / 1024
             ));

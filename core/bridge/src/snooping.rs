@@ -117,7 +117,7 @@ pub struct GroupTable {
     groups: HashMap<Key, Group>,
     /// All groups, the group that was renewed longest ago first.
     by_renewal: BTreeMap<u64, Key>,
-    /// The groups that count for each port, in the same order.
+    /// The groups of each port, in the same order; a group is listed under `Group::port` only.
     by_port: BTreeMap<BundleId, BTreeMap<u64, Key>>,
     /// The ports by their number of groups.
     by_load: BTreeSet<(usize, BundleId)>,
@@ -340,7 +340,7 @@ impl GroupTable {
         removed
     }
 
-    /// Lets a group count for another port in `by_port`.
+    /// Moves a group to another port in `by_port`.
     fn assign(&mut self, key: Key, port: BundleId) {
         if let Some(group) = self.unlink(key) {
             self.link(key, Group { port, ..group });

@@ -248,7 +248,7 @@ impl TunnelConfig {
 
     /// How well a packet with this type and outer header matches the port: lower is better. `None`: the packet does not
     /// belong to this port.
-    pub fn fits(&self, outer: &Tunnel, packet_type: u32) -> Option<u8> {
+    pub fn match_rank(&self, outer: &Tunnel, packet_type: u32) -> Option<u8> {
         let aware = match (self.packet_types, packet_type) {
             (PacketTypes::Aware, _) => 1,
             (PacketTypes::Ethernet, 0) => 0,
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn the_most_specific_port_gets_the_packet() {
         let outer = Tunnel { ip_src: 0x0101_0101, ip_dst: 0x0202_0202, tun_id: 5, ..Tunnel::default() };
-        let fit = |options: &[(&str, &str)]| parse("gre", options).unwrap().0.fits(&outer, 0);
+        let fit = |options: &[(&str, &str)]| parse("gre", options).unwrap().0.match_rank(&outer, 0);
         let exact = fit(&[("remote_ip", "1.1.1.1"), ("local_ip", "2.2.2.2"), ("key", "5")]);
         let any_local = fit(&[("remote_ip", "1.1.1.1"), ("key", "5")]);
         let any_remote = fit(&[("remote_ip", "flow"), ("key", "5")]);
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(fit(&[("remote_ip", "1.1.1.2"), ("key", "5")]), None);
         let of_type = |text, packet_type| {
             let options = [("remote_ip", "1.1.1.1"), ("key", "5"), ("packet_type", text)];
-            parse("gre", &options).unwrap().0.fits(&outer, packet_type)
+            parse("gre", &options).unwrap().0.match_rank(&outer, packet_type)
         };
         assert_eq!(of_type("legacy_l2", 0), any_local);
         assert!(of_type("legacy_l2", 0) < of_type("ptap", 0) && of_type("ptap", 0) < any_remote);

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The account to which buffers are charged. Any thread may free a buffer.
-pub trait Release: Send + Sync {
+pub trait BufferAccount: Send + Sync {
     /// One buffer was freed; its memory has returned to its own source.
     fn release(&self);
 }
@@ -14,14 +14,14 @@ pub trait Release: Send + Sync {
 struct Charged {
     inner: Buffer,
     /// The account; `None` for a copy, which is not charged.
-    account: Option<Arc<dyn Release>>,
+    account: Option<Arc<dyn BufferAccount>>,
 }
 
 static CHARGED: Source = Source { name: "charged", free, allocate_another };
 
 impl Buffer {
     /// Returns a buffer with the same memory, charged to `account`, which is notified when the buffer is freed.
-    pub fn charged_to(self, account: Arc<dyn Release>) -> Buffer {
+    pub fn charged_to(self, account: Arc<dyn BufferAccount>) -> Buffer {
         // SAFETY: the memory is that of `self`. It stays valid until the handle is freed, because `memory` has moved
         // `self` into the box of the handle; no other code uses it until then.
         unsafe { Buffer::of(&CHARGED, memory(self, Some(account))) }
@@ -29,7 +29,7 @@ impl Buffer {
 }
 
 /// Moves a buffer into a box that the returned handle owns.
-fn memory(mut inner: Buffer, account: Option<Arc<dyn Release>>) -> Memory {
+fn memory(mut inner: Buffer, account: Option<Arc<dyn BufferAccount>>) -> Memory {
     let (size, base) = (inner.size() as u32, NonNull::from(inner.bytes_mut()).cast());
     let charged = Box::leak(Box::new(Charged { inner, account }));
     Memory { handle: Handle(NonNull::from(charged).cast()), base, size }
@@ -67,7 +67,7 @@ mod tests {
     #[derive(Default)]
     struct Count(AtomicU32);
 
-    impl Release for Count {
+    impl BufferAccount for Count {
         fn release(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }

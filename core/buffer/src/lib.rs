@@ -18,6 +18,6 @@ mod memory;
 pub mod tail;
 mod tail_owner;
 
-pub use charged::Release;
+pub use charged::BufferAccount;
 pub use memory::{Buffer, FreeBatch, Handle, Memory, Source};
 pub use tail_owner::TailOwner;

@@ -128,7 +128,7 @@ impl Buffer {
 
     /// Makes sure that `len` bytes from `start` on are present.
     #[inline(always)]
-    fn reach(&self, start: usize, len: usize) {
+    fn ensure_present(&self, start: usize, len: usize) {
         if start.saturating_add(len) > self.present() {
             self.fetch(start.saturating_add(len));
         }
@@ -153,8 +153,8 @@ impl Buffer {
     /// If the buffer ends before the last of these bytes.
     #[inline(always)]
     pub fn slice(&self, start: usize, len: usize) -> &[u8] {
-        self.reach(start, len);
-        // SAFETY: the memory is valid and initialised for `size` bytes while `self` lives. `reach` has checked that
+        self.ensure_present(start, len);
+        // SAFETY: the memory is valid and initialised for `size` bytes while `self` lives. `ensure_present` has checked that
         // these bytes are among the present ones, which only this buffer writes.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), len) }
     }
@@ -162,7 +162,7 @@ impl Buffer {
     /// As [`Buffer::slice`], for writing.
     #[inline(always)]
     pub fn slice_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
-        self.reach(start, len);
+        self.ensure_present(start, len);
         // SAFETY: as in `slice`; `&mut self` makes this the only access to the bytes.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(start), len) }
     }
@@ -173,11 +173,11 @@ impl Buffer {
         if start.saturating_add(len) <= self.present() {
             return self.slice(start, len);
         }
-        self.front_of_part(start, len)
+        self.present_part(start, len)
     }
 
     #[inline(never)]
-    fn front_of_part(&self, start: usize, len: usize) -> &[u8] {
+    fn present_part(&self, start: usize, len: usize) -> &[u8] {
         match self.present().checked_sub(start) {
             Some(present) => self.slice(start, len.min(present)),
             None => &[],

@@ -94,7 +94,7 @@ impl Buffer {
         let fits = self.source().is_none()
             && self.is_complete()
             && (1..=PIECES_MAX).contains(&count)
-            && size.checked_sub(RESERVED).is_some_and(|room| present <= room)
+            && size.checked_sub(RESERVED).is_some_and(|usable| present <= usable)
             && tail.total_len() <= size - present;
         if !fits {
             return false;

@@ -35,7 +35,7 @@ pub enum Problem {
     /// The setting needs a part of the switch that is not implemented.
     NotBuilt(Part),
     /// A list of VLANs of a port with a tag and without a mode, which makes it an access port.
-    OfAccessPort,
+    IgnoredOnAccessPort,
     /// The value is invalid.
     Invalid {
         /// The valid values.
@@ -72,7 +72,7 @@ impl fmt::Display for Finding {
                 write!(f, "{name} has no effect in this version of Sluice: {}", part.why())
             }
             // The words of Open vSwitch, which users search for.
-            Problem::OfAccessPort => write!(f, "ignoring {name} in favor of implicit vlan"),
+            Problem::IgnoredOnAccessPort => write!(f, "ignoring {name} in favor of implicit vlan"),
             Problem::Invalid { range, used } => {
                 write!(f, "{name}={value} is not a valid value ({range}); ")?;
                 if used.is_empty() {
@@ -146,7 +146,7 @@ impl Checker {
             found.push((TYPE.to_owned(), kind.to_owned(), Problem::NotBuilt(part)));
         }
         for setting in &self.columns {
-            let problem = get(setting.column).and_then(|datum| of_column(setting, datum));
+            let problem = get(setting.column).and_then(|datum| check_column(setting, datum));
             found.extend(problem.map(|(value, problem)| (setting.column.to_owned(), value, problem)));
         }
         if self.table == "Port" {
@@ -162,13 +162,13 @@ impl Checker {
             let kind = if is_dummy(kind) { "dummy" } else { kind };
             for (key, value) in datum.keys().zip(datum.values()) {
                 let (Some(key), Some(value)) = (key.as_str(), value.as_str()) else { continue };
-                let setting = settings.iter().find(|s| s.key == key && s.is_of(kind));
+                let setting = settings.iter().find(|s| s.key == key && s.applies_to(kind));
                 if setting.is_none() && key.starts_with(OVN_KEY_PREFIX) {
                     continue;
                 }
                 let problem = self
-                    .of_key(column, setting.copied(), value)
-                    .or_else(|| of_other_flow_cache(setting?, value, datum));
+                    .check_key(column, setting.copied(), value)
+                    .or_else(|| check_unused_flow_cache(setting?, value, datum));
                 if let Some(problem) = problem {
                     found.push((format!("{column}:{key}"), value.to_owned(), problem));
                 }
@@ -189,7 +189,7 @@ impl Checker {
         found.into_iter().map(finding).collect()
     }
 
-    fn of_key(&self, column: &str, setting: Option<&Setting>, value: &str) -> Option<Problem> {
+    fn check_key(&self, column: &str, setting: Option<&Setting>, value: &str) -> Option<Problem> {
         let Some(setting) = setting else {
             let ours = column == "options" || matches!(self.table, "Open_vSwitch" | "Bridge");
             return ours.then_some(Problem::Unknown);
@@ -207,7 +207,7 @@ impl Checker {
 }
 
 /// Reports a setting of a flow cache that the chosen one (`flow-cache`) does not use, unless it has the default value.
-fn of_other_flow_cache(setting: &Setting, value: &str, other_config: &Datum) -> Option<Problem> {
+fn check_unused_flow_cache(setting: &Setting, value: &str, other_config: &Datum) -> Option<Problem> {
     let is_used_by: fn(&str) -> bool = match setting.key {
         key if key == EMC_INSERT_INV_PROB.key => |cache| cache != "unified",
         key if key == SMC_ENABLE.key => |cache| cache == "ovs",
@@ -225,18 +225,18 @@ fn lists_of_access_port<'a>(get: impl Fn(&str) -> Option<&'a Datum>) -> Option<(
     let is_set = |column: &&str| get(column).is_some_and(|datum| !datum.is_empty());
     let list = [TRUNKS.column, CVLANS.column].into_iter().find(is_set)?;
     let is_access = is_set(&TAG.column) && !is_set(&VLAN_MODE.column);
-    is_access.then(|| (list.to_owned(), String::new(), Problem::OfAccessPort))
+    is_access.then(|| (list.to_owned(), String::new(), Problem::IgnoredOnAccessPort))
 }
 
 fn problem(setting: &Setting, fault: &Fault) -> Problem {
     match *fault {
         Fault::Invalid => Problem::Invalid { range: setting.range(), used: setting.default_text() },
-        Fault::Outside(used) => Problem::Clamped { range: setting.range(), used },
+        Fault::OutOfRange(used) => Problem::Clamped { range: setting.range(), used },
     }
 }
 
 /// Reports a column without effect whose value is not the default.
-fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
+fn check_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
     let value = match datum.first()? {
         Atom::String(text) => text.to_string(),
         other => other.to_string(),

@@ -48,7 +48,7 @@ struct TrackedBridge {
 
 /// The desired state with the indexes to update it.
 #[derive(Default)]
-pub struct Follower {
+pub struct DesiredTracker {
     state: Desired,
     schema: Option<Arc<Schema>>,
     bridges: BTreeMap<Uuid, TrackedBridge>,
@@ -70,7 +70,7 @@ fn paired_with(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Ite
 }
 
 /// Columns from which no configuration is read: state that the switch writes, and data of other programs. If only these
-/// columns change, the change is ignored. `ofport` is read separately, by `Follower::renumber`.
+/// columns change, the change is ignored. `ofport` is read separately, by `DesiredTracker::read_ofport`.
 const WITHOUT_CONFIGURATION: [&str; 26] = [
     "admin_state",
     "bfd_status",
@@ -148,7 +148,7 @@ fn differences(
     }
 }
 
-impl Follower {
+impl DesiredTracker {
     /// The state after the last call of `follow`.
     pub fn state(&self) -> &Desired {
         &self.state
@@ -226,7 +226,7 @@ impl Follower {
         for change in changes {
             let Some(table) = schema.as_ref().and_then(|s| s.tables.get(change.table)) else { continue };
             if table.name == "Interface" {
-                self.renumber(db, change.uuid);
+                self.read_ofport(db, change.uuid);
             }
             if !is_relevant(table, change) {
                 continue;
@@ -270,7 +270,7 @@ impl Follower {
     }
 
     /// Reads the OpenFlow port number of an interface again.
-    fn renumber(&mut self, db: &Replica, interface: Uuid) {
+    fn read_ofport(&mut self, db: &Replica, interface: Uuid) {
         let ofports = &mut self.state.ofports;
         if let Some(number) = db.row("Interface", interface).as_ref().and_then(ofport) {
             ofports.insert_mut(interface, number);

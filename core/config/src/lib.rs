@@ -27,7 +27,7 @@ pub use bridge::{AutoAttachConfig, BridgeConfig, FailMode};
 pub use controller::ControllerConfig;
 pub use datapath::DatapathConfig;
 pub use desired::Desired;
-pub use follow::{Follower, TouchedByDatabase};
+pub use follow::{DesiredTracker, TouchedByDatabase};
 pub use interface::InterfaceConfig;
 pub use link_aggregation::{LacpConfig, LacpLink};
 pub use mirror::MirrorConfig;

@@ -56,11 +56,11 @@ pub enum Step {
 /// Interfaces of a bridge, each with the name of its port.
 type Interfaces<'a> = Vec<(&'a str, &'a InterfaceConfig)>;
 
-/// The interfaces of a bridge. `some`: only the interfaces of these ports; `None`: of all ports.
-fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, some: Option<&BTreeSet<String>>) -> Interfaces<'a> {
+/// The interfaces of a bridge. `only_ports`: only the interfaces of these ports; `None`: of all ports.
+fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, only_ports: Option<&BTreeSet<String>>) -> Interfaces<'a> {
     let of = |port: &'a PortConfig| port.interfaces.iter().map(|i| (port.name.as_str(), i));
     let ports = bridge.into_iter().map(|bridge| &bridge.ports);
-    match some {
+    match only_ports {
         Some(names) => ports.flat_map(|p| names.iter().filter_map(|name| p.get(name))).flat_map(of).collect(),
         None => ports.flat_map(|p| p.values()).flat_map(of).collect(),
     }
@@ -97,8 +97,8 @@ pub fn plan(current: &Desired, desired: &Desired, touched: &TouchedByDatabase) -
         let new = desired.bridges.get(name);
         // A recreated bridge is removed and added with all its ports.
         let is_kept = matches!((old, new), (Some(old), Some(new)) if !is_other_bridge(old, new));
-        let some = is_kept.then_some(ports);
-        let (before, after) = (interfaces(old, some), interfaces(new, some));
+        let only_ports = is_kept.then_some(ports);
+        let (before, after) = (interfaces(old, only_ports), interfaces(new, only_ports));
         let (known, kept) = match is_kept {
             true => (by_name(&before), by_name(&after)),
             false => Default::default(),
@@ -118,7 +118,7 @@ pub fn plan(current: &Desired, desired: &Desired, touched: &TouchedByDatabase) -
         }
         rest.extend(devices(desired, name, after, &known));
         let old = old.filter(|_| is_kept);
-        let ports = changed_ports(old, new, some);
+        let ports = changed_ports(old, new, only_ports);
         if !ports.is_empty() || old.is_none_or(|old| !old.is_same_but_for_ports(new)) {
             rest.push(Step::ConfigureBridge { bridge: name.clone(), ports });
         }
@@ -149,14 +149,14 @@ fn devices<'a>(
     wanted.into_iter().filter_map(step).collect()
 }
 
-/// The names of the ports that differ. `some`: only these ports are compared; `None`: all ports count as changed.
+/// The names of the ports that differ. `only_ports`: only these ports are compared; `None`: all ports count as changed.
 fn changed_ports(
     old: Option<&BridgeConfig>,
     new: &BridgeConfig,
-    some: Option<&BTreeSet<String>>,
+    only_ports: Option<&BTreeSet<String>>,
 ) -> Vec<String> {
     let differs = |name: &&String| old.and_then(|old| old.ports.get(*name)) != new.ports.get(*name);
-    match some {
+    match only_ports {
         Some(names) => names.iter().filter(differs).cloned().collect(),
         None => new.ports.keys().cloned().collect(),
     }

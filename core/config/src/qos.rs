@@ -21,9 +21,9 @@ pub struct Policing {
 }
 
 /// Default burst in kilobits.
-const DEFAULT_KBITS: u32 = 8000;
+const DEFAULT_BURST_KBITS: u32 = 8000;
 /// Default burst in thousands of packets.
-const DEFAULT_KPKTS: u32 = 16;
+const DEFAULT_BURST_KPKTS: u32 = 16;
 
 impl Policing {
     /// Reads the columns of a row.
@@ -38,9 +38,9 @@ impl Policing {
             (column(INGRESS_POLICING_RATE.column), column(INGRESS_POLICING_KPKTS_RATE.column));
         Policing {
             kbits,
-            kbits_burst: burst(kbits, column(INGRESS_POLICING_BURST.column), DEFAULT_KBITS),
+            kbits_burst: burst(kbits, column(INGRESS_POLICING_BURST.column), DEFAULT_BURST_KBITS),
             kpkts,
-            kpkts_burst: burst(kpkts, column(INGRESS_POLICING_KPKTS_BURST.column), DEFAULT_KPKTS),
+            kpkts_burst: burst(kpkts, column(INGRESS_POLICING_KPKTS_BURST.column), DEFAULT_BURST_KPKTS),
         }
     }
 }

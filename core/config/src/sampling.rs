@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Default of column `sampling`: one of this many packets is sampled.
 const SAMPLING: i64 = 400;
 /// Default interval of templates and statistics of IPFIX, in seconds.
-const INTERVAL: i64 = 600;
+const DEFAULT_INTERVAL_SECS: i64 = 600;
 /// Default of NetFlow's active timeout, in seconds.
 const ACTIVE_TIMEOUT: i64 = 600;
 
@@ -161,8 +161,8 @@ impl IpfixConfig {
             point: number(row, "obs_point_id", 0),
             active_timeout: number(row, "cache_active_timeout", 0),
             flows_max: number(row, "cache_max_flows", 0),
-            stats_interval: number(row, "stats_interval", INTERVAL),
-            template_interval: number(row, "template_interval", INTERVAL),
+            stats_interval: number(row, "stats_interval", DEFAULT_INTERVAL_SECS),
+            template_interval: number(row, "template_interval", DEFAULT_INTERVAL_SECS),
             input: ENABLE_INPUT_SAMPLING.flag_of(&other_config),
             output: ENABLE_OUTPUT_SAMPLING.flag_of(&other_config),
             tunnels: ENABLE_TUNNEL_SAMPLING.flag_of(&other_config),

@@ -1,7 +1,7 @@
 //! Checks that the state updated by changes equals the state read from the whole database, and that a plan limited to
 //! `touched` equals the complete plan.
 
-use config::{Desired, Follower, TouchedByDatabase, plan};
+use config::{Desired, DesiredTracker, TouchedByDatabase, plan};
 use ovsdb::monitor::MonitorMethod;
 use ovsdb::replica::Config;
 use ovsdb::replica::test_server::TestServer;
@@ -126,7 +126,7 @@ fn reference_changes(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
 enum Step {
     Change(u8, u8, u8, i64),
     ChangeReferences(u8, u8, u8),
-    /// Run the follower and compare its state.
+    /// Run the tracker and compare its state.
     Follow,
 }
 
@@ -143,18 +143,18 @@ proptest! {
     #[test]
     fn the_followed_state_equals_the_read_state(steps in steps()) {
         let mut server = Server::new();
-        let mut follower = Follower::default();
+        let mut tracker = DesiredTracker::default();
         server.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
         for step in steps.into_iter().chain([Step::Follow]) {
             match step {
                 Step::Change(kind, a, b, value) => server.transact(&operations(kind, a, b, value)),
                 Step::ChangeReferences(kind, a, b) => server.transact(&reference_changes(&server, kind, a, b)),
                 Step::Follow => {
-                    let before = follower.state().clone();
+                    let before = tracker.state().clone();
                     let changes = server.replica.take_changes();
-                    let touched = follower.follow(&server.replica, &changes);
+                    let touched = tracker.follow(&server.replica, &changes);
                     let now = Desired::read(&server.replica);
-                    prop_assert_eq!(follower.state(), &now);
+                    prop_assert_eq!(tracker.state(), &now);
                     let whole = plan(&before, &now, &TouchedByDatabase::all(&before, &now));
                     prop_assert_eq!(plan(&before, &now, &touched), whole);
                 }
@@ -166,21 +166,21 @@ proptest! {
 #[test]
 fn a_note_on_one_of_many_ports_touches_nothing() {
     let mut server = Server::new();
-    let mut follower = Follower::default();
+    let mut tracker = DesiredTracker::default();
     server.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
     (0..6).for_each(|i| server.transact(&operations(if i == 0 { 2 } else { 0 }, i, 0, 0)));
     let changes = server.replica.take_changes();
-    assert_eq!(follower.follow(&server.replica, &changes).bridges["br0"].len(), 6);
+    assert_eq!(tracker.follow(&server.replica, &changes).bridges["br0"].len(), 6);
     for kind in [4, 5, 8] {
         server.transact(&operations(kind, 1, 0, 3));
         let changes = server.replica.take_changes();
         assert_eq!(
-            (changes.len(), follower.follow(&server.replica, &changes)),
+            (changes.len(), tracker.follow(&server.replica, &changes)),
             (1, TouchedByDatabase::default())
         );
     }
     server.transact(&operations(6, 1, 0, 3));
     let changes = server.replica.take_changes();
-    let touched = follower.follow(&server.replica, &changes);
+    let touched = tracker.follow(&server.replica, &changes);
     assert_eq!(touched.bridges["br0"].iter().collect::<Vec<_>>(), ["p1"]);
 }

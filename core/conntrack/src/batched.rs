@@ -81,7 +81,7 @@ impl Conntrack {
             && read.words.read_ipv4(packet, prepared.action.zone, checks).is_some()
         {
             read.kind = PacketKind::Ipv4;
-            prefetch_bucket(read.words.hash_ipv4(&self.chain), prepared, read);
+            prefetch_bucket(read.words.hash_ipv4(&self.key_hash), prepared, read);
         } else {
             self.read_other(packet, prepared, (read, checks));
         }
@@ -129,13 +129,13 @@ impl Conntrack {
         let zone = prepared.action.zone;
         if packet.ethertype == ethertype::IPV6 && read.words.read_ipv6(packet, zone, checks).is_some() {
             read.kind = PacketKind::Ipv6;
-            return prefetch_bucket(read.words.hash_ipv6(&self.chain), prepared, read);
+            return prefetch_bucket(read.words.hash_ipv6(&self.key_hash), prepared, read);
         }
         read.fields = packet_fields::read(packet, zone, checks);
         read.kind = PacketKind::Invalid;
         if let Some(fields) = &read.fields {
             read.kind = PacketKind::Other;
-            prefetch_bucket(fields.key.hash(&self.chain), prepared, read);
+            prefetch_bucket(fields.key.hash(&self.key_hash), prepared, read);
         }
     }
 
@@ -171,7 +171,7 @@ impl Conntrack {
             _ => return,
         };
         let (addresses, ports) = usual.reply(addresses, ports);
-        let hash = Key::hash_ipv4(meta_bits, addresses, ports, &self.chain);
+        let hash = Key::hash_ipv4(meta_bits, addresses, ports, &self.key_hash);
         prepared.table.prefetch_insertion(hash);
         read.hint.reply = Some(FirstReply { addresses, ports, hash });
     }

@@ -46,14 +46,15 @@ impl Conntrack {
             return None;
         }
         let mut contents = self.record_contents((key, hint.hash), (&protocol, timeout), action, now);
-        contents.zone_count = self.admit(key.zone, now)?;
+        contents.zone_count_id = self.admit(key.zone, now)?;
         let mut nat = action.nat.as_ref();
         if let Some(parent) = parent {
             contents.helper_word = helper::helper_word_of(action.helper, key, Some(parent));
             (contents.mark, contents.label) = (parent.mark, parent.label);
             if nat.take().is_some() {
                 contents.reply = helper::reply_of(key, parent);
-                contents.hashes[1] = contents.reply.map_or(hint.hash, |(reply, _)| reply.hash(&self.chain));
+                contents.hashes[1] =
+                    contents.reply.map_or(hint.hash, |(reply, _)| reply.hash(&self.key_hash));
             }
         }
         self.add(&mut contents, (nat, None), now).ok()
@@ -75,7 +76,7 @@ impl Conntrack {
             expires: self.policies.after(action.timeout, timeout, now),
             words: protocol.words(),
             policy: action.timeout,
-            zone_count: 0,
+            zone_count_id: 0,
             mark: 0,
             label: [0; 2],
             helper_word: helper::helper_word_of(action.helper, key, None),
@@ -115,7 +116,7 @@ impl Conntrack {
         let mut contents = self.record_contents((key, hint.hash), (&protocol, timeout), action, now);
         contents.mark = action.mark.map_or(0, |mark| masked_mark(0, mark));
         contents.label = action.label.map_or([0; 2], |label| masked_label([0; 2], label));
-        contents.zone_count = match self.limits.admit(key.zone) {
+        contents.zone_count_id = match self.limits.admit(key.zone) {
             Admission::Counted(counted) => counted,
             Admission::ZoneFull if is_absent() => {
                 *meta = new_packet_metadata(key);
@@ -172,12 +173,12 @@ impl Conntrack {
         };
         match added {
             Ok((handle, _)) => {
-                if self.table().take_low_at(handle) {
+                if self.table().take_memory_request(handle) {
                     self.memory_request.send();
                 }
             }
             Err(_) => {
-                self.limits.release(CountedIn { zone: contents.key.zone, count_id: contents.zone_count });
+                self.limits.release(CountedIn { zone: contents.key.zone, count_id: contents.zone_count_id });
             }
         }
         added.map(|(handle, record)| Connection { handle, record })
@@ -198,7 +199,7 @@ impl Conntrack {
         let mut reservation = None;
         let free = |reply: &Key| {
             let known = first.filter(|first| first.is_of(reply));
-            contents.hashes[1] = known.map_or_else(|| reply.hash(&self.chain), |first| first.hash);
+            contents.hashes[1] = known.map_or_else(|| reply.hash(&self.key_hash), |first| first.hash);
             contents.reply = Some((*reply, side));
             // If the first key was taken, later keys often are, too: they are searched without a lock before they are reserved.
             if reservation.is_some() && table.is_taken(contents.hashes[1], reply, now) {
@@ -211,15 +212,18 @@ impl Conntrack {
         let chosen = nat.choose(&key, random, free);
         match reservation {
             Some(result) if chosen.is_some() => table.insert_reserved(result?, contents, now),
-            _ => {
+            // No reply key was tried, because the address range is of the other address family.
+            None => Err(InsertError::Full),
+            Some(_) => {
                 self.nat_exhausted.fetch_add(1, Ordering::Relaxed);
                 Err(InsertError::Full)
             }
         }
     }
 
-    /// Counts a new connection towards the limits of the table and the zone. If the table is full, evicts a connection first. Returns the
-    /// number of the zone count that includes the new connection. `None`: a limit is reached.
+    /// Counts a new connection towards the limits of the table and the zone. If the table is full, evicts a
+    /// connection first. Returns the id of the zone count that includes the new connection. `None`: a limit
+    /// is reached.
     fn admit(&self, zone: u16, now: Millis) -> Option<u32> {
         match self.limits.admit(zone) {
             Admission::Counted(number) => return Some(number),
@@ -229,7 +233,8 @@ impl Conntrack {
         self.limits.admit_instead(zone, self.evict_one(now)?)
     }
 
-    /// Returns and resets the number of connections that could not begin because all their possible addresses and ports were taken.
+    /// Returns and resets the number of connections that could not begin because no address and port was free
+    /// for their translation.
     pub fn take_exhausted(&self) -> u64 {
         self.nat_exhausted.swap(0, Ordering::Relaxed)
     }

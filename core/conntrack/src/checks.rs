@@ -29,7 +29,7 @@ impl ChecksumCounts {
 }
 
 fn is_right(stated: RxChecksum, verify: impl FnOnce() -> bool, [verified, wrong]: [&mut u64; 2]) -> bool {
-    *verified += u64::from(stated == RxChecksum::Nothing);
+    *verified += u64::from(stated == RxChecksum::Unknown);
     let is_right = stated.is_right(verify);
     *wrong += u64::from(!is_right);
     is_right

@@ -65,10 +65,10 @@ impl ConnectionCache {
         self.is_used
     }
 
-    /// Ends a batch; `found` of its `packets` packets hit the cache.
+    /// Ends a batch of `packets` packets, of which `hits` hit the cache.
     #[inline]
-    pub fn end(&mut self, packets: usize, found: usize) {
-        if self.is_used && found * 2 < packets {
+    pub fn end(&mut self, packets: usize, hits: usize) {
+        if self.is_used && hits * 2 < packets {
             self.pause = PAUSE;
         }
         self.is_used = false;

@@ -61,7 +61,7 @@ impl Conntrack {
     /// finds the connection, so the time does not depend on the number of connections.
     pub fn flush_one(&self, zone: u16, proto: u8, ends: &TupleFilter, now: Millis) -> bool {
         let Some((table, key)) = self.table.get().zip(ends.key(zone, proto)) else { return false };
-        let found = table.find(key.hash(&self.chain), &key, now);
+        let found = table.find(key.hash(&self.key_hash), &key, now);
         found.is_some_and(|found| found.record.expires() > now && self.remove(found.handle))
     }
 
@@ -161,8 +161,9 @@ impl Conntrack {
         self.limits.count_of_zone(zone)
     }
 
-    /// The `most` zones with the most connections, sorted by zone, with their numbers of connections.
-    pub fn zones(&self, most: usize) -> Vec<(u16, u32)> {
-        self.limits.zones(most)
+    /// Up to `max_zones` zones, those with the most connections, sorted by zone, each with its number of
+    /// connections.
+    pub fn zones(&self, max_zones: usize) -> Vec<(u16, u32)> {
+        self.limits.zones(max_zones)
     }
 }

@@ -195,7 +195,7 @@ impl Conntrack {
 
 /// The edit that replaces an announced address by `address`; `None` if they are equal or no address was announced.
 fn replacement(a: &ftp::Announcement, address: IpAddr) -> Option<TextEdit> {
-    let text = ftp::address_text(address, a.is_classic);
+    let text = ftp::address_text(address, a.is_rfc959);
     (a.address? != address).then_some(TextEdit { range: a.text.clone(), text })
 }
 

@@ -1,6 +1,6 @@
 //! The key of a connection: both endpoints, protocol and zone.
 
-use cpu::Chain;
+use cpu::KeyedHash64;
 use packet::ipproto;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -90,16 +90,21 @@ impl Key {
 
     /// The hash of the key. It is the same for both directions, because the smaller endpoint is hashed first.
     #[inline]
-    pub(crate) fn hash(&self, chain: &Chain) -> u64 {
+    pub(crate) fn hash(&self, key_hash: &KeyedHash64) -> u64 {
         if !self.v6 {
-            return Key::hash_ipv4(self.meta_bits(), self.address_word(), self.port_word(), chain);
+            return Key::hash_ipv4(self.meta_bits(), self.address_word(), self.port_word(), key_hash);
         }
-        Key::hash_ipv6(self.meta_bits(), [self.src.address, self.dst.address], self.port_word(), chain)
+        Key::hash_ipv6(self.meta_bits(), [self.src.address, self.dst.address], self.port_word(), key_hash)
     }
 
     /// [`hash`](Self::hash) for IPv6, from words in the layout of a record and the addresses.
     #[inline(always)]
-    pub(crate) fn hash_ipv6(meta_bits: u64, [src, dst]: [[u64; 2]; 2], ports: u64, chain: &Chain) -> u64 {
+    pub(crate) fn hash_ipv6(
+        meta_bits: u64,
+        [src, dst]: [[u64; 2]; 2],
+        ports: u64,
+        key_hash: &KeyedHash64,
+    ) -> u64 {
         let wide = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
         let (from, to) = (wide(src), wide(dst));
         // Without a branch: the processor could not predict which endpoint is smaller.
@@ -108,15 +113,15 @@ impl Key {
         let ports = ports ^ ((ports ^ ports.rotate_left(32)) & turn);
         let high = (src[0] ^ dst[0]) & turn;
         let low = (src[1] ^ dst[1]) & turn;
-        chain.of([meta_bits, ports, src[0] ^ high, src[1] ^ low, dst[0] ^ high, dst[1] ^ low])
+        key_hash.of([meta_bits, ports, src[0] ^ high, src[1] ^ low, dst[0] ^ high, dst[1] ^ low])
     }
 
     /// [`hash`](Self::hash) for IPv4, from words in the layout of a record.
     #[inline(always)]
-    pub(crate) fn hash_ipv4(meta_bits: u64, addresses: u64, ports: u64, chain: &Chain) -> u64 {
+    pub(crate) fn hash_ipv4(meta_bits: u64, addresses: u64, ports: u64, key_hash: &KeyedHash64) -> u64 {
         let src = addresses & !0xffff_ffff | ports >> 32;
         let dst = addresses << 32 | ports & 0xffff_ffff;
-        chain.of([meta_bits, src.min(dst), src.max(dst)])
+        key_hash.of([meta_bits, src.min(dst), src.max(dst)])
     }
 
     /// Zone.
@@ -192,7 +197,7 @@ mod tests {
     /// distributed. Both directions of a key have the same hash.
     #[test]
     fn similar_keys_have_different_hashes() {
-        let chain = Chain::new(3);
+        let key_hash = KeyedHash64::new(3);
         for v6 in [false, true] {
             for (by_address, by_port) in [(0, 1), (1, 0), (1, 1), (256, 0), (1 << 16, 1)] {
                 let end = |n: u64| Endpoint {
@@ -203,8 +208,8 @@ mod tests {
                 let key = |n| Key { zone: 1, v6, proto: 17, src: end(n), dst: server };
                 let (mut entries, mut buckets) = (BTreeSet::new(), vec![0; 1 << 10]);
                 for n in 1..1 << 14 {
-                    let hash = key(n).hash(&chain);
-                    assert_eq!(hash, key(n).reverse().hash(&chain));
+                    let hash = key(n).hash(&key_hash);
+                    assert_eq!(hash, key(n).reverse().hash(&key_hash));
                     assert!(entries.insert(hash >> 28), "two entries are equal");
                     buckets[(hash >> 28) as usize % (1 << 10)] += 1;
                 }

@@ -21,21 +21,22 @@
 //! helper.rs            state of FTP and TFTP control connections, and of the connections that they announce
 //! inspect.rs           inspects packets of control connections for announcements
 //! sweep.rs             connection sweep: removes expired connections; eviction when the table is full
+//! memory_request.rs    request of a worker for memory, which the main loop then allocates in advance
 //! control.rs           settings, and commands that flush connections
 //! dump.rs              lists connections, and selects connections to flush; text.rs: their text form
 //! ```
 //!
 //! # Invariants
 //!
-//! * **A packet of an existing connection takes no lock**, in either direction. A packet that begins or ends a connection holds the lock of
-//!   one shard at a time.
+//! * **A packet of an existing connection takes no lock**, in either direction. Exceptions: a connection with
+//!   a timeout policy (read lock of the policies), and a control connection (locks of the helpers). A packet
+//!   that begins or ends a connection holds the lock of one shard at a time.
 //! * A connection has one record, and one index entry for each different hash of its two keys: two entries if it is translated, otherwise
 //!   one. No two connections have the same reply key, if one of them is translated.
 //! * A connection counts towards the total limit and its zone's limit until it is removed.
 //! * Look-ups and dumps do not find an expired connection, but it counts towards the limits until the connection sweep removes it.
 //! * The hash has a random key, so senders of packets cannot choose the bucket of their connections.
 
-mod ahead;
 mod atomic;
 mod batched;
 mod begin;
@@ -49,6 +50,7 @@ mod index;
 mod inspect;
 mod key;
 mod limits;
+mod memory_request;
 mod nat;
 mod numbers;
 mod packet_fields;

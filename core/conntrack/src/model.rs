@@ -32,7 +32,7 @@ fn begin(record: &Record, n: u32) -> u32 {
         expires: OVER,
         words: [UdpState::OnePacket as u64, 0, 0],
         policy: 0,
-        zone_count: 0,
+        zone_count_id: 0,
         mark: 0,
         label: [0; 2],
         helper_word: 0,

@@ -289,6 +289,16 @@ fn without_a_free_port_no_connection_begins() {
     assert_eq!((ct.count(), ct.take_exhausted()), (4, 2));
 }
 
+#[test]
+fn a_range_of_the_other_address_family_is_not_counted_as_exhausted() {
+    let ct = Conntrack::new(1);
+    let address: IpAddr = "2001:db8::9".parse().expect("an address");
+    let nat = Nat { addresses: Some((address, address)), ..range(Side::Source, (9, 9), None) };
+    let request = flow_of(17, (1, 5000), (2, 53));
+    assert_eq!(send(&ct, &request, &mut Metadata::default(), &commit(nat), 0), request);
+    assert_eq!((ct.count(), ct.take_exhausted()), (0, 0));
+}
+
 /// Returns whether the search must find a free port, by comparing the list of taken ports.
 fn has_free_port(ports: Ports, taken: &[u16]) -> bool {
     let inside = (ports.low..=ports.high).any(|p| !taken.contains(&p));

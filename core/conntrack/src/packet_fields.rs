@@ -19,15 +19,15 @@ pub struct Packet<'a> {
     pub ethertype: u16,
     /// The packet from the network header on; padding may follow.
     pub l3: &'a [u8],
-    /// What is known of the checksums of the IPv4 header and of the transport header. [`RxChecksum::Nothing`]: the checksum is verified
+    /// What is known of the checksums of the IPv4 header and of the transport header. [`RxChecksum::Unknown`]: the checksum is verified
     /// here.
     pub sums: [RxChecksum; 2],
 }
 
 /// Checksums that must be verified.
-pub const UNVERIFIED: [RxChecksum; 2] = [RxChecksum::Nothing; 2];
+pub const UNVERIFIED: [RxChecksum; 2] = [RxChecksum::Unknown; 2];
 /// Checksums that need not be verified.
-pub const VERIFIED: [RxChecksum; 2] = [RxChecksum::Open; 2];
+pub const VERIFIED: [RxChecksum; 2] = [RxChecksum::Unfinished; 2];
 
 /// The fields of a packet that connection tracking uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) enum Content {
     /// An ICMP message that is not an error.
     Icmp {
         /// The message is a request: a reply alone begins no connection.
-        asks: bool,
+        is_request: bool,
     },
     #[default]
     UdpOrOther,
@@ -192,8 +192,8 @@ impl Transport<'_> {
     /// The fields of an ICMP request or reply. `None` for other messages.
     fn query(&self, kind: u8, code: u8, id: u16) -> Option<PacketFields> {
         let key = message_key(self.key, kind, code, id)?;
-        let asks = matches!((key.v6, kind), (false, 8 | 13 | 15) | (true, 128));
-        Some(PacketFields { key, related: false, content: Content::Icmp { asks } })
+        let is_request = matches!((key.v6, kind), (false, 8 | 13 | 15) | (true, 128));
+        Some(PacketFields { key, related: false, content: Content::Icmp { is_request } })
     }
 
     /// The fields of an ICMP error about a packet with key `cause`, whose transport header begins `data`. `None`: the error is not

@@ -10,7 +10,7 @@ use crate::packet_fields::{Content, Packet, PacketFields};
 use crate::record::{IS_IPV6, Ipv6AddressPair, Side};
 use crate::table::Handle;
 use crate::tcp::Segment;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use packet::checksum::WordSum;
 use packet::rx_checksums::RxChecksum;
 use packet::{Tcp, Udp, ipproto};
@@ -119,7 +119,7 @@ impl PacketWords {
         self.meta_bits = meta_bits(proto, zone);
         self.addresses = u64::from_be_bytes(*addresses);
         self.read_transport(data, (sum, false), checks, || WordSum::default().with(addresses))?;
-        checks.ip += u64::from(ip_sum == RxChecksum::Nothing);
+        checks.ip += u64::from(ip_sum == RxChecksum::Unknown);
         Some(())
     }
 
@@ -186,7 +186,7 @@ impl PacketWords {
         if ports >> 16 == 0 || ports & 0xffff == 0 {
             return None;
         }
-        checks.transport += u64::from(has_sum && sum == RxChecksum::Nothing);
+        checks.transport += u64::from(has_sum && sum == RxChecksum::Unknown);
         Some(())
     }
 
@@ -204,13 +204,13 @@ impl PacketWords {
     }
 
     #[inline(always)]
-    pub(crate) fn hash_ipv4(&self, chain: &Chain) -> u64 {
-        Key::hash_ipv4(self.meta_bits, self.addresses, self.ports, chain)
+    pub(crate) fn hash_ipv4(&self, key_hash: &KeyedHash64) -> u64 {
+        Key::hash_ipv4(self.meta_bits, self.addresses, self.ports, key_hash)
     }
 
     #[inline(always)]
-    pub(crate) fn hash_ipv6(&self, chain: &Chain) -> u64 {
-        Key::hash_ipv6(self.meta_bits, self.ipv6_addresses, self.ports, chain)
+    pub(crate) fn hash_ipv6(&self, key_hash: &KeyedHash64) -> u64 {
+        Key::hash_ipv6(self.meta_bits, self.ipv6_addresses, self.ports, key_hash)
     }
 
     /// Fills the fields of a UDP packet from its tuple, which an earlier `ct` has read.
@@ -303,7 +303,7 @@ mod tests {
             zone: u16,
         ) {
             let (ethertype, l3) = packet(v6, proto, len, change, rest);
-            let stated = [RxChecksum::Nothing, RxChecksum::Wrong, RxChecksum::Open, RxChecksum::Right(3)];
+            let stated = [RxChecksum::Unknown, RxChecksum::Wrong, RxChecksum::Unfinished, RxChecksum::Right(3)];
             let packet = Packet { ethertype, l3: &l3, sums: sums.map(|n| stated[usize::from(n)]) };
             let (mut words, mut checks, mut counted) = (PacketWords::default(), ChecksumCounts::default(), ChecksumCounts::default());
             let read = if v6 { words.read_ipv6(&packet, zone, &mut checks) } else { words.read_ipv4(&packet, zone, &mut checks) };
@@ -311,9 +311,9 @@ mod tests {
             prop_assert_eq!(checks, if read.is_some() { counted } else { ChecksumCounts::default() });
             if read.is_some() {
                 prop_assert_eq!(Some(words.fields()), general);
-                let chain = Chain::new(7);
-                let hash = if v6 { words.hash_ipv6(&chain) } else { words.hash_ipv4(&chain) };
-                prop_assert_eq!(hash, words.fields().key.hash(&chain));
+                let key_hash = KeyedHash64::new(7);
+                let hash = if v6 { words.hash_ipv6(&key_hash) } else { words.hash_ipv4(&key_hash) };
+                prop_assert_eq!(hash, words.fields().key.hash(&key_hash));
             } else if change.is_none() && rest >= 0 && matches!(proto, 6 | 17) && !packet.sums.contains(&RxChecksum::Wrong) {
                 prop_assert!(false, "{:?} was not read", l3);
             }

@@ -79,7 +79,7 @@ impl Protocol {
 
     /// [`update`](Self::update) on the packed state of a record. Returns the new state words.
     #[inline]
-    pub(crate) fn step(
+    pub(crate) fn update_words(
         proto: u8,
         words: StateWords,
         content: &Content,
@@ -106,8 +106,8 @@ impl Protocol {
             Content::Tcp(segment) => {
                 segment.may_begin().then(|| (Protocol::Tcp(tcp::begin(segment)), Timeout::TcpFirst))
             }
-            Content::Icmp { asks } => {
-                asks.then_some((Protocol::Icmp { answered: false }, Timeout::IcmpFirst))
+            Content::Icmp { is_request } => {
+                is_request.then_some((Protocol::Icmp { answered: false }, Timeout::IcmpFirst))
             }
             Content::UdpOrOther => Some((Protocol::Other(UdpState::OnePacket), Timeout::OtherFirst)),
         }

@@ -16,8 +16,8 @@
 //! | 8, 9 | TCP: sequence numbers of each endpoint |
 //! | 10, 11 | label |
 //! | 12, 13 | hashes of the two keys |
-//! | 14 | number of the zone count that includes the connection; 0: none |
-//! | 15 | helper 2, related 1, announced by a command 1, shifted sequence numbers 1, 11 free, ports of the control connection 32 |
+//! | 14 | id of the zone count that includes the connection; 0: none |
+//! | 15 | helper 2, related 1, announced by a command 1, shifted sequence numbers 1, 27 free, ports of the control connection 32 |
 
 use crate::atomic::{AtomicU64, Ordering, fence, replace};
 use crate::key::{Endpoint, Key};
@@ -41,7 +41,7 @@ pub(crate) struct Record {
     sequence_numbers: [AtomicU64; 2],
     label: [AtomicU64; 2],
     hashes: [AtomicU64; 2],
-    zone_count: AtomicU64,
+    zone_count_id: AtomicU64,
     helper_word: AtomicU64,
 }
 
@@ -188,8 +188,8 @@ pub(crate) struct RecordContents {
     pub(crate) expires: Millis,
     pub(crate) words: StateWords,
     pub(crate) policy: u16,
-    /// Number of the zone count that includes the connection; 0: none.
-    pub(crate) zone_count: u32,
+    /// Id of the zone count that includes the connection; 0: none.
+    pub(crate) zone_count_id: u32,
     pub(crate) mark: u32,
     pub(crate) label: [u64; 2],
     /// The helper word; see [`helper_word_of`](crate::helper::helper_word_of).
@@ -293,7 +293,7 @@ impl Record {
         replace(&self.mark, u64::from(f.mark) | u64::from(f.policy) << 32 | mark_stamp(generation));
         self.label.iter().zip(f.label).for_each(|(word, half)| store(word, half));
         self.hashes.iter().zip(f.hashes).for_each(|(word, hash)| store(word, hash));
-        store(&self.zone_count, f.zone_count.into());
+        store(&self.zone_count_id, f.zone_count_id.into());
         store(&self.helper_word, f.helper_word);
         let [state, first, second] = f.words;
         replace(&self.state, state | stamp(generation));
@@ -378,15 +378,20 @@ impl Record {
         wanted: (u64, u64),
     ) -> Option<ConnectionMatch<u64>> {
         let turned = (wanted.0.rotate_left(32), wanted.1.rotate_left(32));
-        let mut ways = if reply { [turned, wanted] } else { [wanted, turned] };
+        let mut by_direction = if reply { [turned, wanted] } else { [wanted, turned] };
         if meta.side().is_some() {
-            ways = [
+            by_direction = [
                 (load(&self.addresses), load(&self.ports)),
                 (load(&self.reply_addresses), load(&self.reply_ports)),
             ];
             fence(Ordering::Acquire);
         }
-        (self.meta() == meta).then_some(ConnectionMatch { meta, reply, original: ways[0], replies: ways[1] })
+        (self.meta() == meta).then_some(ConnectionMatch {
+            meta,
+            reply,
+            original: by_direction[0],
+            replies: by_direction[1],
+        })
     }
 
     /// As [`match_ipv4`](Self::match_ipv4), for IPv6.
@@ -575,9 +580,9 @@ impl Record {
         self.helper_word.fetch_or(bits, Ordering::Relaxed);
     }
 
-    /// Number of the zone count that includes the connection; 0: none.
-    pub(crate) fn zone_count(&self) -> u32 {
-        load(&self.zone_count) as u32
+    /// Id of the zone count that includes the connection; 0: none.
+    pub(crate) fn zone_count_id(&self) -> u32 {
+        load(&self.zone_count_id) as u32
     }
 }
 

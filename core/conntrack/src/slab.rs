@@ -22,9 +22,9 @@ type Part<T> = OnceLock<Box<[Chunk<T>; 1 << PART_BITS]>>;
 
 /// Smallest number of chunks that are allocated in advance: with records, a worker that begins a connection every 0.4 µs needs 0.8 ms for eight.
 const AHEAD_MIN: u32 = 8;
-/// Up to this number of used chunks, as many chunks and an eighth more are allocated in advance, so that a few connections do not take memory
-/// for many.
-const AHEAD_SOME: u32 = 64;
+/// Up to this number of used chunks, 9/8 of their number are allocated in advance; above it, this number and
+/// an eighth of the used chunks. So a table of few connections does not take memory for many.
+const AHEAD_PROPORTIONAL_MAX: u32 = 64;
 /// Largest number of chunks that are allocated in advance: of records, 32 MiB.
 const AHEAD_MAX: u32 = 1024;
 
@@ -47,7 +47,7 @@ impl<T> Default for Slab<T> {
 
 /// The number of chunks to have in advance, if `used` chunks are in use.
 fn ahead_of(used: u32) -> u32 {
-    (used.clamp(AHEAD_MIN, AHEAD_SOME) + used / 8).min(AHEAD_MAX)
+    (used.clamp(AHEAD_MIN, AHEAD_PROPORTIONAL_MAX) + used / 8).min(AHEAD_MAX)
 }
 
 /// The slot number at which half of the slots in advance are used, if `used` slots are in use now and all chunks in advance are allocated.
@@ -138,8 +138,12 @@ mod tests {
         let used = 1000 << CHUNK_BITS;
         while slab.allocate_ahead(used) {}
         assert!(!has(999), "what is used already is the worker's to allocate");
-        assert!((1000..1000 + AHEAD_SOME + 125).all(has) && !has(1000 + AHEAD_SOME + 125));
-        assert!(half_ahead(used) > used && half_ahead(used) < (1000 + AHEAD_SOME + 125) << CHUNK_BITS);
+        assert!(
+            (1000..1000 + AHEAD_PROPORTIONAL_MAX + 125).all(has) && !has(1000 + AHEAD_PROPORTIONAL_MAX + 125)
+        );
+        assert!(
+            half_ahead(used) > used && half_ahead(used) < (1000 + AHEAD_PROPORTIONAL_MAX + 125) << CHUNK_BITS
+        );
         assert!(!slab.allocate_ahead(SLOTS_MAX), "there are no more numbers");
     }
 

@@ -104,7 +104,7 @@ impl Conntrack {
                 let dispensable = words.is_some_and(|w| Protocol::of_words(meta.proto(), w).is_dispensable());
                 victim = (record.expires() <= now || dispensable).then_some(handle);
             });
-            if let Some(place) = victim.and_then(|handle| self.remove_counted(handle)) {
+            if let Some(place) = victim.and_then(|handle| self.remove_keeping_count(handle)) {
                 // The next search begins after the evicted connection.
                 self.evict_from.store(at + 1, Ordering::Relaxed);
                 return Some(place);

@@ -41,7 +41,7 @@ pub(crate) struct Table {
     address_numbers: SlotNumbers,
     shards: Box<[ShardLock]>,
     /// A worker that uses a record with this number or a larger one requests more memory in advance.
-    low_at: AtomicU32,
+    request_memory_at: AtomicU32,
 }
 
 /// Identifies a connection that a look-up has found. The connection may have been removed since; then the generation differs.
@@ -74,7 +74,7 @@ pub(crate) enum InsertError {
     Taken,
     /// Another connection has its reply key.
     ReplyTaken,
-    /// Out of memory, or all record numbers are used.
+    /// Out of memory, all record numbers are used, or no reply key is free for the translation.
     Full,
 }
 
@@ -87,7 +87,7 @@ impl Default for Table {
             record_numbers: SlotNumbers::new(RECORDS_MAX),
             address_numbers: SlotNumbers::new(RECORDS_MAX),
             shards: (0..SHARDS).map(|_| ShardLock::default()).collect(),
-            low_at: AtomicU32::new(0),
+            request_memory_at: AtomicU32::new(0),
         }
     }
 }
@@ -356,13 +356,14 @@ impl Table {
         self.record_numbers.release(&mut shard.free, number);
     }
 
-    /// Removes a connection; returns its zone and the number of the zone count that includes it. `None`: another thread has removed it.
+    /// Removes a connection; returns its zone and the id of the zone count that includes it. `None`: another
+    /// thread has removed it.
     pub(crate) fn remove(&self, handle: Handle) -> Option<(u16, u32)> {
         let record = self.records.get(handle.record)?;
         if !record.claim(handle.generation) {
             return None;
         }
-        let (meta, counted) = (record.meta(), record.zone_count());
+        let (meta, counted) = (record.meta(), record.zone_count_id());
         let [hash, reply_hash] = record.hashes();
         let mut shard = self.lock(hash);
         self.index.remove(&mut shard.index, hash, handle.record);
@@ -405,17 +406,17 @@ impl Table {
             | self.addresses.allocate_ahead(self.address_numbers.used())
             | self.index.allocate_ahead();
         if !more {
-            self.low_at.store(half_ahead(used), Ordering::Relaxed);
+            self.request_memory_at.store(half_ahead(used), Ordering::Relaxed);
         }
         more
     }
 
     /// Returns true once if the record of a new connection is one of the last half of the records that were allocated in advance.
     #[inline(always)]
-    pub(crate) fn take_low_at(&self, handle: Handle) -> bool {
-        let is_low = handle.record >= self.low_at.load(Ordering::Relaxed);
+    pub(crate) fn take_memory_request(&self, handle: Handle) -> bool {
+        let is_low = handle.record >= self.request_memory_at.load(Ordering::Relaxed);
         if is_low {
-            self.low_at.store(u32::MAX, Ordering::Relaxed);
+            self.request_memory_at.store(u32::MAX, Ordering::Relaxed);
         }
         is_low
     }

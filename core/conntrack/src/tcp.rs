@@ -119,7 +119,7 @@ impl Segment {
     }
 
     /// Returns whether the combination of flags is invalid.
-    fn is_nonsense(&self) -> bool {
+    fn has_invalid_flags(&self) -> bool {
         let contradicts = self.has(SYN) && self.has(RST | FIN);
         let says_nothing = !self.has(SYN | ACK | RST);
         let lacks_ack = !self.has(ACK) && self.has(FIN | PSH | URG);
@@ -128,7 +128,7 @@ impl Segment {
 
     /// Returns whether a connection may be tracked from this segment on: its flags are valid, and it is not a SYN-ACK.
     pub(crate) fn may_begin(&self) -> bool {
-        !(self.is_nonsense() || self.has(SYN) && self.has(ACK))
+        !(self.has_invalid_flags() || self.has(SYN) && self.has(ACK))
     }
 
     /// Number of sequence numbers that the segment occupies (RFC 9293 §3.4): bytes of payload, plus one each for SYN and FIN.
@@ -218,7 +218,7 @@ pub(crate) fn begin(segment: &Segment) -> [TcpEndpoint; 2] {
 }
 
 /// Returns whether sequence number `a` equals `b` or comes after it. Sequence numbers wrap around.
-fn reaches(a: u32, b: u32) -> bool {
+fn seq_geq(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 >= 0
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn update(
     strict: bool,
 ) -> Update {
     use TcpState::{Closed, FinWait2, SynSent};
-    if segment.is_nonsense() {
+    if segment.has_invalid_flags() {
         return Update::Invalid;
     }
     if segment.has(SYN) && !segment.has(ACK) {
@@ -251,7 +251,7 @@ pub(crate) fn update(
     } else if prepared.is_tolerable(src, dst) {
         // The lifetime of the connection is not extended, and only FIN and RST change states.
         prepared.advance(src, dst);
-        prepared.end_states(src, dst);
+        prepared.apply_fin_rst(src, dst);
         Update::Valid(None)
     } else {
         Update::Invalid
@@ -295,8 +295,8 @@ pub(crate) fn update_established(
     let (seq, end) = if len == 0 { (sent, sent) } else { (seq, seq.wrapping_add(len)) };
     let window_before = u32::from(window_of(dst_at)) << dst_shift;
     let skew = dst_sent.wrapping_sub(ack) as i32;
-    let in_window = reaches(limit, end)
-        && reaches(seq, sent.wrapping_sub(window_before))
+    let in_window = seq_geq(limit, end)
+        && seq_geq(seq, sent.wrapping_sub(window_before))
         && (-ACK_SLACK..=ACK_SLACK << shift).contains(&skew);
     if strict && !in_window {
         return None;
@@ -306,8 +306,8 @@ pub(crate) fn update_established(
         states = states & !(0xffff << (src_at + 9)) | u64::from(window) << (src_at + 9);
     }
     let offered = u32::from(window) << shift;
-    let sent = if reaches(end, sent) { end } else { sent };
-    let grown = reaches(ack.wrapping_add(offered), dst_limit);
+    let sent = if seq_geq(end, sent) { end } else { sent };
+    let grown = seq_geq(ack.wrapping_add(offered), dst_limit);
     let dst_limit = if grown { ack.wrapping_add(offered.max(1)) } else { dst_limit };
     let own = u64::from(sent) << 32 | u64::from(dst_limit);
     Some(if reply { [states, forward, own] } else { [states, own, back] })
@@ -371,7 +371,7 @@ impl<'a> PreparedSegment<'a> {
         src.sent = self.segment.seq;
         src.state = TcpState::SynSent;
         let limit = self.end.wrapping_add((u32::from(dst.window) << self.shift[1]).max(1));
-        let picked_up = src.limit == 1 || reaches(limit, src.limit);
+        let picked_up = src.limit == 1 || seq_geq(limit, src.limit);
         if picked_up {
             src.limit = limit;
         }
@@ -384,8 +384,8 @@ impl<'a> PreparedSegment<'a> {
         let seq = self.segment.seq;
         // A reset is valid only if its sequence number is the sender's current one, plus or minus one.
         let reset_fits = !self.segment.has(RST) || seq.wrapping_sub(src.sent).wrapping_add(1) <= 2;
-        reaches(src.limit, self.end)
-            && reaches(self.seq, src.sent.wrapping_sub(window_before))
+        seq_geq(src.limit, self.end)
+            && seq_geq(self.seq, src.sent.wrapping_sub(window_before))
             && (-ACK_SLACK..=ACK_SLACK << self.shift[0]).contains(&self.skew)
             && reset_fits
     }
@@ -398,17 +398,17 @@ impl<'a> PreparedSegment<'a> {
             || src.state >= TcpState::FinWait2;
         let slack = ACK_SLACK as u32;
         loose
-            && reaches(src.limit.wrapping_add(slack), self.end)
-            && reaches(self.seq, src.sent.wrapping_sub(slack))
+            && seq_geq(src.limit.wrapping_add(slack), self.end)
+            && seq_geq(self.seq, src.sent.wrapping_sub(slack))
     }
 
     fn advance(&self, src: &mut TcpEndpoint, dst: &mut TcpEndpoint) {
         src.window = src.window.max(self.window);
-        if reaches(self.end, src.sent) {
+        if seq_geq(self.end, src.sent) {
             src.sent = self.end;
         }
         let offered = u32::from(self.window) << self.shift[0];
-        if reaches(self.ack.wrapping_add(offered), dst.limit) {
+        if seq_geq(self.ack.wrapping_add(offered), dst.limit) {
             dst.limit = self.ack.wrapping_add(offered.max(1));
         }
     }
@@ -424,11 +424,11 @@ impl<'a> PreparedSegment<'a> {
                 other => other,
             };
         }
-        self.end_states(src, dst);
+        self.apply_fin_rst(src, dst);
     }
 
     /// Changes states for FIN and RST, also if the segment is only tolerated.
-    fn end_states(&self, src: &mut TcpEndpoint, dst: &mut TcpEndpoint) {
+    fn apply_fin_rst(&self, src: &mut TcpEndpoint, dst: &mut TcpEndpoint) {
         if self.segment.has(FIN) && src.state < TcpState::Closing {
             src.state = TcpState::Closing;
         }

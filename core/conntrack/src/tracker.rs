@@ -1,13 +1,15 @@
 //! `Conntrack`: tracks packets and owns all connections.
 //!
-//! **Threads**: any. A packet of an existing connection takes no lock; a packet that begins or ends a connection takes the lock of one of
-//! [`SHARDS`](crate::SHARDS) shards at a time. The table is allocated when the first packet is tracked, so an unused `ct` costs no memory.
+//! **Threads**: any. A packet of an existing connection takes no lock, except for a connection with a timeout
+//! policy (read lock of the policies) and for a control connection (locks of the helpers). A packet that
+//! begins or ends a connection takes the lock of one of [`SHARDS`](crate::SHARDS) shards at a time. The table
+//! is allocated when the first packet is tracked, so an unused `ct` costs no memory.
 
-use crate::ahead::MemoryRequest;
 use crate::helper::{self, ControlPacket, Helper, Helpers};
 use crate::index::Bucket;
 use crate::key::{Key, Tuple};
 use crate::limits::{CountedIn, Limits};
+use crate::memory_request::MemoryRequest;
 use crate::nat::{Nat, Translation};
 use crate::packet_fields::{Content, PacketFields};
 use crate::packet_words::PendingTranslation;
@@ -16,7 +18,7 @@ use crate::record::{Record, Side};
 use crate::table::{FoundConnection, Handle, Table};
 use crate::timeout::Policies;
 use crate::update::Update;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use flow::flow::ct_state::{DST_NAT, ESTABLISHED, INVALID, NEW, RELATED, REPLY_DIR, SRC_NAT, TRACKED};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -111,13 +113,13 @@ impl EarlierLookUp {
 
     /// Returns whether the earlier `ct` found a connection.
     pub fn has_connection(self) -> bool {
-        self.seen().is_some()
+        self.found_earlier().is_some()
     }
 
     #[inline(always)]
-    fn seen(self) -> Option<EarlierConnection> {
+    fn found_earlier(self) -> Option<EarlierConnection> {
         match self.0 {
-            EarlierLookUpState::Connection(seen) => Some(seen),
+            EarlierLookUpState::Connection(found_earlier) => Some(found_earlier),
             _ => None,
         }
     }
@@ -175,7 +177,7 @@ pub struct Conntrack {
     /// Key of the hash that selects translated addresses and ports.
     pub(crate) secret: [u64; 2],
     /// The keyed hash function for connection keys.
-    pub(crate) chain: Chain,
+    pub(crate) key_hash: KeyedHash64,
     /// Allocated when the first packet is tracked.
     pub(crate) table: OnceLock<Table>,
     pub(crate) limits: Limits,
@@ -189,7 +191,8 @@ pub struct Conntrack {
     pub(crate) evict_from: AtomicU32,
     /// Number of random numbers that were drawn for translations.
     pub(crate) random_draws: AtomicU64,
-    /// Number of connections that did not begin because all reply keys were taken; [`Conntrack::take_exhausted`] resets it.
+    /// Number of connections that did not begin because all reply keys that [`Nat::choose`] tried were taken;
+    /// [`Conntrack::take_exhausted`] resets it.
     pub(crate) nat_exhausted: AtomicU64,
     pub(crate) helpers: Helpers,
     pub(crate) memory_request: MemoryRequest,
@@ -235,7 +238,7 @@ impl Conntrack {
     pub fn new(seed: u64) -> Conntrack {
         Conntrack {
             secret: cpu::siphash_key(seed),
-            chain: Chain::new(cpu::derive(seed, b"connects")),
+            key_hash: KeyedHash64::new(cpu::derive(seed, b"connects")),
             table: OnceLock::new(),
             limits: Limits::default(),
             policies: Policies::default(),
@@ -269,28 +272,29 @@ impl Conntrack {
         meta: &Metadata,
         action: &Action,
     ) -> Option<(Connection<'_>, EarlierConnection)> {
-        let seen = meta.earlier.seen().filter(|_| meta.zone == action.zone && !action.force)?;
-        let record = self.table.get()?.get(seen.handle)?;
-        Some((Connection { handle: seen.handle, record }, seen))
+        let found_earlier =
+            meta.earlier.found_earlier().filter(|_| meta.zone == action.zone && !action.force)?;
+        let record = self.table.get()?.get(found_earlier.handle)?;
+        Some((Connection { handle: found_earlier.handle, record }, found_earlier))
     }
 
     /// Applies the action to a packet whose connection an earlier `ct` has found: translation, mark and label.
     pub(crate) fn track_again(
         &self,
         connection: &Connection<'_>,
-        seen: EarlierConnection,
+        found_earlier: EarlierConnection,
         meta: &mut Metadata,
         action: &Action,
     ) -> Option<PendingTranslation> {
         let mut edit = None;
         if action.nat.is_some() {
-            edit = self.translate(connection, meta, seen.reply, seen.related);
+            edit = self.translate(connection, meta, found_earlier.reply, found_earlier.related);
             meta.earlier = EarlierLookUp::default();
         }
         (meta.mark, meta.label) = connection.write_mark_and_label(action);
         meta.control = None;
         if edit.is_some() {
-            meta.control = ControlPacket::of(connection, seen.reply, true);
+            meta.control = ControlPacket::of(connection, found_earlier.reply, true);
         }
         edit
     }
@@ -385,7 +389,7 @@ impl Conntrack {
     #[cold]
     fn look_up_tuple(&self, key: &Key, tuple: &Tuple, now: Millis) -> Option<Connection<'_>> {
         let original = Key::of_tuple(tuple, key);
-        let found = self.table().find(original.hash(&self.chain), &original, now)?;
+        let found = self.table().find(original.hash(&self.key_hash), &original, now)?;
         (found.record.expires() > now).then_some(Connection { handle: found.handle, record: found.record })
     }
 
@@ -442,7 +446,7 @@ impl Conntrack {
         let update = loop {
             // Another thread has removed the connection: treat the packet as if it had arrived before the removal.
             let Some(words) = record.state_words(generation) else { break Update::Valid(None) };
-            let (after, update) = Protocol::step(proto, words, content, reply, strict);
+            let (after, update) = Protocol::update_words(proto, words, content, reply, strict);
             if record.exchange_state_words(generation, words, after) {
                 break update;
             }
@@ -493,7 +497,7 @@ impl Conntrack {
 
     /// Removes a connection and its expectations. `false`: another thread has removed it.
     pub(crate) fn remove(&self, handle: Handle) -> bool {
-        let place = self.remove_counted(handle);
+        let place = self.remove_keeping_count(handle);
         if let Some(place) = place {
             self.limits.release(place);
         }
@@ -501,7 +505,7 @@ impl Conntrack {
     }
 
     /// Removes a connection and its expectations; the connection still counts towards the limits. `None`: another thread has removed it.
-    pub(crate) fn remove_counted(&self, handle: Handle) -> Option<CountedIn> {
+    pub(crate) fn remove_keeping_count(&self, handle: Handle) -> Option<CountedIn> {
         let control = self.control_endpoints(handle);
         let (zone, count_id) = self.table.get()?.remove(handle)?;
         control.iter().for_each(|control| self.forget_control(control));

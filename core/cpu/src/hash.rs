@@ -342,17 +342,17 @@ mod avx2 {
 /// The secrets of a keyed 64-bit hash of a sequence of words of any length. Each step is a folded 128-bit product in which both
 /// factors are xored with secrets.
 #[derive(Clone, Copy, Debug)]
-pub struct Chain {
+pub struct KeyedHash64 {
     secret_start: u64,
     secret_for_hash: u64,
     secret_for_word: u64,
 }
 
-impl Chain {
+impl KeyedHash64 {
     /// Derives the secrets from `seed`, which must be random.
-    pub fn new(seed: u64) -> Chain {
+    pub fn new(seed: u64) -> KeyedHash64 {
         let secret = |i| siphash([seed, 0x6368_6169_6e2d_6b65], &[i]);
-        Chain { secret_start: secret(0), secret_for_hash: secret(1), secret_for_word: secret(2) }
+        KeyedHash64 { secret_start: secret(0), secret_for_hash: secret(1), secret_for_word: secret(2) }
     }
 
     /// The hash of the empty sequence.

@@ -23,7 +23,9 @@ pub mod table;
 
 pub use compare::{Line, all_equal, masked_eq, matching, matching_scalar, matching_words, union};
 pub use crc::{crc32c, crc32c_of};
-pub use hash::{Chain, Secret, add_column, hash_line, hash_lines, mix32, reduce_sums, sum_line, sum_lines};
+pub use hash::{
+    KeyedHash64, Secret, add_column, hash_line, hash_lines, mix32, reduce_sums, sum_line, sum_lines,
+};
 pub use prefetch::{prefetch_at, prefetch_lines, prefetch_read, prefetch_write_at, prefetch_write_lines};
 pub use rearrange::{NO_BYTE, rearrange, rearrange_part};
 pub use signature::{match_mask, match_mask_scalar};

@@ -1,8 +1,8 @@
-//! Table: memory of a large table, for which TLB misses matter as much as cache misses.
+//! Memory of a large table, for which TLB misses matter as much as cache misses.
 //!
-//! A table of at least one huge page starts at a huge page boundary. `advise` is called with its address **before**
-//! anything is written to it, so that huge pages can be requested in time. This crate does not call the operating
-//! system.
+//! A table of at least one huge page starts at a huge page boundary. `advise` is called with the address of
+//! the table **before** the first write to the table, so that huge pages can be requested in time. This crate
+//! does not call the operating system.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};

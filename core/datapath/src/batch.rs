@@ -43,8 +43,8 @@ impl From<Packet> for Recirculated {
 pub struct Miss {
     /// The packet.
     pub packet: Packet,
-    /// A stage has found a megaflow for the packet and counted the hit, but the megaflow was removed before it was
-    /// executed.
+    /// A stage found a megaflow for the packet and counted the hit, but the megaflow was removed before the
+    /// packet was executed.
     pub counted_hit: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Batch {
     pub(crate) base: Option<Line>,
     /// Metadata of each recirculated packet: empty, or one entry for each frame.
     pub own: Vec<Meta>,
-    /// The first cache line of each packet's key; only that of the first packet is filled if all packets are `alike`.
+    /// The first cache line of each packet's key; only that of the first packet is filled if `shares_key`.
     pub lines: Box<[Line; BATCH]>,
     /// The key words after the line, a column for each word. Only the columns in `words` are filled, and only at
     /// depth `Wide`.
@@ -79,7 +79,7 @@ pub struct Batch {
     pub depth: Depth,
     /// All packets have the same key in the bits that the port's megaflows match, so only one key is stored and
     /// looked up. Either the megaflows match only the port, or the packets do not differ in these bits.
-    pub alike: bool,
+    pub shares_key: bool,
     /// Many packets of the previous batch had other headers than the most frequent ones. Only a hint.
     pub(crate) mixed: bool,
     /// Recirculation ids and hashes of the packets are only in their lines, not in `common`, and their connection
@@ -111,7 +111,7 @@ impl Default for Batch {
             hashes: [0; BATCH],
             found: [NONE; BATCH],
             depth: Depth::Port,
-            alike: false,
+            shares_key: false,
             mixed: false,
             in_lines: false,
             known_depth: None,
@@ -175,7 +175,7 @@ impl Batch {
     /// Returns the key of packet `number`, with other metadata. `None` if the key is not valid for this packet or is
     /// a wide key.
     pub(crate) fn key_of(&self, number: Option<u8>, meta: &Meta) -> Option<PacketKey> {
-        let i = usize::from(number.filter(|_| !self.alike && self.depth < Depth::Wide)?);
+        let i = usize::from(number.filter(|_| !self.shares_key && self.depth < Depth::Wide)?);
         let (line, now) = (self.lines.get(i)?, meta.line());
         let line = [now[0] | line[0] & 0xffff, line[1], line[2], line[3], line[4], now[5], now[6], line[7]];
         Some(PacketKey { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
@@ -184,7 +184,7 @@ impl Batch {
     /// Returns the key of packet `number`, if the packet was parsed at least to layer 4, so that the key has its ports.
     #[inline]
     pub(crate) fn key_to_ports(&self, number: Option<u8>) -> Option<(&Line, Rest<'_>)> {
-        let i = usize::from(number.filter(|_| !self.alike && self.depth >= Depth::L4)?);
+        let i = usize::from(number.filter(|_| !self.shares_key && self.depth >= Depth::L4)?);
         let rest = if self.depth == Depth::Wide { self.rests().of(i) } else { Rest::NONE };
         Some((self.lines.get(i)?, rest))
     }
@@ -199,7 +199,7 @@ impl Batch {
     /// they are also hashed.
     #[inline]
     pub(crate) fn may_recirculate_in_place(&self, hashed: bool) -> bool {
-        let reads_all = !hashed || (self.depth >= Depth::L4 && !self.alike);
+        let reads_all = !hashed || (self.depth >= Depth::L4 && !self.shares_key);
         reads_all && self.own.is_empty() && self.common.cut == 0 && self.common.passes < MAX_PASSES
     }
 
@@ -277,7 +277,7 @@ impl Batch {
     fn own_meta_of(&mut self, i: usize) -> Meta {
         let mut meta = self.common.clone();
         if self.in_lines {
-            let line = &self.lines[if self.alike { 0 } else { i % BATCH }];
+            let line = &self.lines[if self.shares_key { 0 } else { i % BATCH }];
             (meta.recirc_id, meta.dp_hash) = ((line[0] >> 32) as u32, line[6] as u32);
         }
         if !self.outers.is_empty() {
@@ -301,7 +301,7 @@ impl Batch {
 
     /// Copies the shared key to each packet, if the packets share one.
     pub(crate) fn unshare_key(&mut self) {
-        if std::mem::take(&mut self.alike) {
+        if std::mem::take(&mut self.shares_key) {
             let n = self.len().min(BATCH);
             let (first, rest) = self.lines.split_at_mut(1);
             rest[..n.saturating_sub(1)].fill(first[0]);
@@ -383,7 +383,7 @@ impl Batch {
     /// Number of keys: one per packet, or 1 if all packets have the same key.
     #[inline]
     pub(crate) fn keys(&self) -> usize {
-        if self.alike { 1 } else { self.len() }
+        if self.shares_key { 1 } else { self.len() }
     }
 
     /// Returns a bit set with a bit for each key.

@@ -9,14 +9,14 @@ use dpif::BOND_BUCKETS;
 use rpds::HashTrieMapSync;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use sync::{Cached, Lane, LaneCount, Lanes, Mailbox, SnapshotCell};
+use sync::{Cached, LaneCount, LaneReader, LaneWriter, Mailbox, SnapshotCell};
 use units::PortNo;
 
 /// Stands for no port. Packets of such a bucket are dropped.
 const NO_PORT: u32 = u32::MAX;
 
 /// Mailbox in which workers pass the reading ends of new lanes to the control half.
-type NewLanes = Arc<Mailbox<Lanes>>;
+type NewLanes = Arc<Mailbox<LaneReader>>;
 
 /// A bond as workers see it.
 pub(crate) struct BondMap {
@@ -42,7 +42,7 @@ type BondMaps = HashTrieMapSync<u32, Arc<BondMap>>;
 struct BondCounters {
     new_lanes: NewLanes,
     /// The lane of each worker, and its counts at the last read.
-    lanes: Vec<(Lanes, [LaneCount; BOND_BUCKETS])>,
+    lanes: Vec<(LaneReader, [LaneCount; BOND_BUCKETS])>,
 }
 
 impl BondCounters {
@@ -128,12 +128,12 @@ impl Bonds {
 pub(crate) struct OwnBond {
     id: u32,
     pub(crate) map: Arc<BondMap>,
-    lane: Lane,
+    lane: LaneWriter,
 }
 
 impl OwnBond {
     fn new(id: u32, map: &Arc<BondMap>) -> OwnBond {
-        let (lane, lanes) = Lane::new(BOND_BUCKETS);
+        let (lane, lanes) = LaneWriter::new(BOND_BUCKETS);
         map.new_lanes.post(lanes);
         OwnBond { id, map: Arc::clone(map), lane }
     }

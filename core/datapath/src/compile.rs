@@ -87,7 +87,7 @@ impl Op {
             | Op::TunnelPush(_)
             | Op::Output(_)
             | Op::Enqueue(..)
-            | Op::Balance(_)
+            | Op::LbOutput(_)
             | Op::CtClear => false,
             Op::Hash { .. } | Op::Meter(_) | Op::Trunc(_) | Op::NotePadding => false,
             Op::Clone(inner) | Op::Sample(_, inner) => inner.ops.iter().any(Op::reads_metadata),
@@ -101,7 +101,7 @@ impl Op {
             self,
             Op::Output(_)
                 | Op::Enqueue(..)
-                | Op::Balance(_)
+                | Op::LbOutput(_)
                 | Op::Userspace(_)
                 | Op::Recirc(_)
                 | Op::Clone(_)
@@ -247,7 +247,7 @@ fn compile_action(action: &DpAction, nesting: usize) -> Op {
         &DpAction::AddMpls { ethertype, lse } => Op::AddMpls { ethertype, lse },
         DpAction::PushNsh(push) => match push.nsh.header(&push.md2) {
             Ok(header) => Op::PushNsh(header.into()),
-            Err(flow::nsh::TooLong) => Op::Drop(DropReason::MalformedForAction),
+            Err(flow::nsh::InvalidContextLength) => Op::Drop(DropReason::MalformedForAction),
         },
         DpAction::PopNsh => Op::PopNsh,
         &DpAction::Recirc(id) => Op::Recirc(id),
@@ -270,19 +270,19 @@ fn compile_action(action: &DpAction, nesting: usize) -> Op {
             None => Op::Drop(DropReason::TunnelPushError),
         },
         DpAction::TunnelPop(port) => Op::TunnelPop(port.0),
-        DpAction::LbOutput(out) => Op::Balance(out.bond_id),
+        DpAction::LbOutput(out) => Op::LbOutput(out.bond_id),
     }
 }
 
 fn compile_ct(ct: &Ct) -> Op {
     let &Ct { zone, commit, force, mark, label, .. } = ct;
     let timeout = ct.timeout.as_ref().and_then(|t| u16::try_from(t.id).ok()).unwrap_or(0);
-    let nat = ct.nat.as_ref().map(translation);
+    let nat = ct.nat.as_ref().map(compile_nat);
     let helper = ct.helper.as_deref().and_then(Helper::of_name);
     Op::Ct(Box::new(Track { zone, commit: commit || force, force, mark, label, nat, timeout, helper }))
 }
 
-fn translation(nat: &CtNat) -> Nat {
+fn compile_nat(nat: &CtNat) -> Nat {
     let side = nat.snat.map(|source| if source { Side::Source } else { Side::Destination });
     let &CtNat { addresses, ports, persistent, random, .. } = nat;
     Nat { side, addresses, ports, persistent, random }

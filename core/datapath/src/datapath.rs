@@ -22,7 +22,7 @@ use dpif::{
     DpAction, DpFlow, DpStats, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats, Ufids, UpcallHandler,
 };
 use flow::Flow;
-use flowcache::Choice;
+use flowcache::CacheParams;
 use reassembly::Reassembly;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -31,8 +31,8 @@ use std::sync::{Arc, Mutex};
 use sync::SnapshotCell;
 use units::{Millis, PortNo, Ufid, WorkerId};
 
-/// The worker id under which packets of the control half, and flows that no packet has used, are listed.
-pub const OUTSIDE: WorkerId = WorkerId(u16::MAX);
+/// The id of workers that execute packets of the control half. They have no rx queues.
+pub const CONTROL_WORKER: WorkerId = WorkerId(u16::MAX);
 
 /// The maximum number of masks of the megaflows of one ingress port, unless [`Config::max_masks`] is another number.
 pub const PORT_MASKS: usize = 64;
@@ -93,7 +93,7 @@ impl Datapath {
             megaflow_table,
             secrets: Secrets {
                 cache: cpu::Secret::new(secret(b"flow-key")),
-                flow_hash: cpu::Chain::new(secret(b"5-tuples")),
+                flow_hash: cpu::KeyedHash64::new(secret(b"5-tuples")),
             },
             ports: SnapshotCell::default(),
             handler: SnapshotCell::from_pointee(None),
@@ -237,9 +237,9 @@ impl Datapath {
     }
 
     /// Calls `f` with a worker that has no rx queues.
-    pub(crate) fn outside(&self, f: impl FnOnce(&mut Worker)) {
+    pub(crate) fn with_control_worker(&self, f: impl FnOnce(&mut Worker)) {
         let spare = lock(&self.spare).pop();
-        let mut worker = spare.unwrap_or_else(|| self.worker(OUTSIDE, 0));
+        let mut worker = spare.unwrap_or_else(|| self.worker(CONTROL_WORKER, 0));
         f(&mut worker);
         lock(&self.spare).push(worker);
     }
@@ -473,16 +473,16 @@ impl Datapath {
         self.shared.megaflow_table.probes()
     }
 
-    /// Sets for how many microseconds workers that know the time (`Worker::set_tick`) hold packets, so that more
+    /// Sets for how many microseconds workers that know the time (`Worker::set_cycles_per_ms`) hold packets, so that more
     /// packets for the same port are sent with them; 0: until the end of the iteration.
-    pub fn set_tx_hold(&self, micros: u32) {
-        if self.shared.settings.tx_hold.swap(micros, Ordering::Relaxed) != micros {
+    pub fn set_tx_flush_interval(&self, micros: u32) {
+        if self.shared.settings.tx_flush_interval_us.swap(micros, Ordering::Relaxed) != micros {
             self.shared.changed();
         }
     }
 
     /// Sets the kind of flow cache. A worker whose cache is of another kind starts with an empty cache.
-    pub fn set_flow_cache(&self, choice: Choice) {
+    pub fn set_flow_cache(&self, choice: CacheParams) {
         if **self.shared.settings.flow_cache.load() != choice {
             self.shared.settings.flow_cache.store(Arc::new(choice));
             self.shared.changed();
@@ -490,7 +490,7 @@ impl Datapath {
     }
 
     /// The kind of flow cache that workers use.
-    pub fn flow_cache(&self) -> Choice {
+    pub fn flow_cache(&self) -> CacheParams {
         **self.shared.settings.flow_cache.load()
     }
 
@@ -542,7 +542,7 @@ impl Datapath {
     /// Executes actions on a packet of the control half (a packet-out, or a packet of the slow path). `flow` provides
     /// its metadata. When this returns, recirculation, its upcalls and transmission are complete.
     pub fn execute(&self, packet: &[u8], flow: &Flow, actions: &[DpAction], now: Millis) {
-        self.outside(|worker| worker.execute(packet, flow, &Program::compile(actions), now));
+        self.with_control_worker(|worker| worker.execute(packet, flow, &Program::compile(actions), now));
     }
 
     /// Totals since the counters in `zero`.
@@ -561,8 +561,8 @@ impl Datapath {
 
     /// Sum of the counters of all workers, including removed ones.
     pub fn tally(&self) -> Tally {
-        let Tallies { present, gone, .. } = &*lock(&self.shared.tallies);
-        let mut sum = *gone;
+        let Tallies { present, removed_workers, .. } = &*lock(&self.shared.tallies);
+        let mut sum = *removed_workers;
         present.iter().for_each(|(_, t)| sum.merge(&t.load()));
         sum
     }

@@ -182,7 +182,7 @@ impl Egress {
                 result.holds = !shaper.is_empty();
             }
         }
-        result.refused = refused.len() as u32;
+        result.qos_dropped = refused.len() as u32;
         frames.append(&mut refused);
         Ok(result)
     }

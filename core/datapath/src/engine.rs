@@ -11,7 +11,7 @@ use crate::tally::{SharedTally, Tally};
 use dpif::DropReason;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use sync::Lane;
+use sync::LaneWriter;
 use units::{Millis, WorkerId};
 
 pub(crate) mod bursts;
@@ -64,7 +64,7 @@ pub(crate) struct Engine {
     pub(crate) batch: Batch,
     pub(crate) caches: Caches,
     pub(crate) free_lists: FreeLists,
-    pub(crate) lane: Lane,
+    pub(crate) lane: LaneWriter,
     pub(crate) pool: FramePool,
     pub(crate) tally: Tally,
     /// Packets dropped in this iteration.
@@ -90,7 +90,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(
         id: WorkerId,
-        lane: Lane,
+        lane: LaneWriter,
         published_tally: Arc<SharedTally>,
         tracking: Tracking,
         bonds: OwnBonds,

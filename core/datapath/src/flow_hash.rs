@@ -7,11 +7,11 @@
 
 use crate::header_offsets::HeaderOffsets;
 use crate::packet::Meta;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use packet::ether::ethertype;
 
 /// Computes the hash. `secret`: the datapath's secret for this hash.
-pub(crate) fn flow_hash(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
+pub(crate) fn flow_hash(bytes: &[u8], meta: &Meta, secret: &KeyedHash64) -> u64 {
     let offsets = HeaderOffsets::of(bytes, meta.packet_type);
     let l3 = usize::from(offsets.l3);
     let words = |at: usize, n: usize| bytes.get(at..at + n).unwrap_or_default();
@@ -20,10 +20,10 @@ pub(crate) fn flow_hash(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
         ethertype::IPV6 => words(l3 + 8, 32),
         _ => words(0, 12),
     };
-    let place = u64::from(meta.in_port) << 32 | u64::from(meta.recirc_id);
+    let port_and_pass = u64::from(meta.in_port) << 32 | u64::from(meta.recirc_id);
     let ports = offsets.l4.map_or(0, |l4| number(words(usize::from(l4), 4)));
-    let what = ports << 32 | u64::from(offsets.dl_type) << 8 | u64::from(offsets.proto);
-    secret.of([place, what].into_iter().chain(addresses.chunks(8).map(number)))
+    let types_and_ports = ports << 32 | u64::from(offsets.dl_type) << 8 | u64::from(offsets.proto);
+    secret.of([port_and_pass, types_and_ports].into_iter().chain(addresses.chunks(8).map(number)))
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -37,7 +37,7 @@ mod tests {
     use flow::compose::compose;
 
     fn of(flow: &Flow, in_port: u32) -> u64 {
-        flow_hash(&compose(flow, b"payload"), &Meta::received(in_port), &Chain::new(7))
+        flow_hash(&compose(flow, b"payload"), &Meta::received(in_port), &KeyedHash64::new(7))
     }
 
     #[test]
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_is_no_ip_packet_has_a_number_too() {
         for bytes in [&[0u8; 14][..], &[0xff; 14], &[8; 15], &[0; 60]] {
-            flow_hash(bytes, &Meta::received(1), &Chain::new(7));
+            flow_hash(bytes, &Meta::received(1), &KeyedHash64::new(7));
         }
     }
 }

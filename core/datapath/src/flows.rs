@@ -17,7 +17,7 @@ use flow::{Flow, PackedFlow};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use sync::Lane;
+use sync::LaneWriter;
 use units::{Millis, Ufid, WorkerId};
 
 mod affected;
@@ -170,8 +170,8 @@ impl Flows {
     }
 
     /// Adds a lane for a new worker. Returns the lane's slot, too.
-    pub(crate) fn add_lane(&mut self, worker: WorkerId) -> (usize, Lane) {
-        let (lane, lanes) = Lane::new(self.capacity + SPARE);
+    pub(crate) fn add_lane(&mut self, worker: WorkerId) -> (usize, LaneWriter) {
+        let (lane, lanes) = LaneWriter::new(self.capacity + SPARE);
         let slot = self.lanes.iter().position(Option::is_none).unwrap_or_else(|| {
             self.lanes.push(None);
             self.lanes.len() - 1
@@ -398,7 +398,7 @@ impl Flows {
         for index in freed {
             self.fold_index(index, now, credits);
             self.removed_owners.remove(&index);
-            self.lanes.iter_mut().flatten().for_each(|slot| slot.clear(index));
+            self.lanes.iter_mut().flatten().for_each(|lane| lane.clear(index));
         }
     }
 
@@ -460,11 +460,11 @@ impl Flows {
         for (index, entry) in self.in_order() {
             let (before, mask) = (out.len(), self.mask(index));
             let counted = entry.lanes.iter().copied().chain(std::iter::repeat(None));
-            for (slot, counted) in self.lanes.iter().zip(counted) {
-                let Some(slot) = slot else { continue };
-                let made_it = entry.miss_origin.is_some_and(|b| b.worker == slot.worker);
-                if let Some(stats) = counted.or(made_it.then(FlowStats::default)) {
-                    out.push(entry.describe(mask, stats, Some(slot.worker)));
+            for (lane, counted) in self.lanes.iter().zip(counted) {
+                let Some(lane) = lane else { continue };
+                let missed_here = entry.miss_origin.is_some_and(|origin| origin.worker == lane.worker);
+                if let Some(stats) = counted.or(missed_here.then(FlowStats::default)) {
+                    out.push(entry.describe(mask, stats, Some(lane.worker)));
                 }
             }
             if out.len() == before {

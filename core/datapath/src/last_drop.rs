@@ -9,7 +9,7 @@
 //! packet of the port and reason with the most packets is removed. So a flood of one kind does not remove the others.
 //!
 //! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_ITERATION`] copies in one iteration. Of the
-//! iterations that drop more than [`FEW`] packets only [`FLOODS_PER_MS`] per millisecond are recorded, so that
+//! iterations that drop more than [`FLOOD_THRESHOLD`] packets only [`FLOODS_PER_MS`] per millisecond are recorded, so that
 //! recording costs little in a flood.
 //!
 //! **Threads**: the worker writes, any thread reads. If a reader holds the lock, the worker does not wait, but
@@ -34,7 +34,7 @@ pub const KEPT: usize = 2048;
 /// packets takes a few microseconds.
 const PER_ITERATION: u8 = 8;
 /// An iteration that drops at most this many packets is always recorded.
-const FEW: u64 = 8;
+const FLOOD_THRESHOLD: u64 = 8;
 /// Number of iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 300 iterations with
 /// full bursts (64 packets) per millisecond, and recording one costs about 1,000 instructions if every packet is of
 /// another flow.
@@ -271,7 +271,7 @@ impl DropLog {
     /// dropped.
     #[inline]
     pub(crate) fn end_iteration(&mut self, now: Millis, dropped: u64) -> Option<Frame> {
-        let is_flood = dropped.wrapping_sub(std::mem::replace(&mut self.before, dropped)) > FEW;
+        let is_flood = dropped.wrapping_sub(std::mem::replace(&mut self.before, dropped)) > FLOOD_THRESHOLD;
         if self.held.is_none() && self.left == PER_ITERATION {
             return None;
         }

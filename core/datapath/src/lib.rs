@@ -23,7 +23,7 @@
 //!             tunnel_ports.rs, path/tunnel.rs  tunnel ports; adding and removing their headers; tunnel_settings.rs: settings
 //!             path/translate_inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
 //!             meter.rs    meters, and the table that numbers them; token_bucket.rs: their tokens; policer.rs: ingress policing
-//!             bonds.rs, path/balance.rs  bonds that distribute connections without a second look-up
+//!             bonds.rs, path/lb_output.rs  bonds that distribute connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             tracked.rs  connection tracking metadata of its packets
 //!             packet.rs   frame + metadata, as actions hold it; header_offsets.rs: where its headers are
@@ -44,17 +44,19 @@
 //!
 //! * **No lock on the hit path** and no allocation: megaflows are read under an epoch guard that lives for one batch;
 //!   ports and the upcall handler are snapshots, which a worker checks for a new version once per iteration. The only
-//!   lock is that of a tx queue, taken once per burst.
+//!   locks are taken once per burst: that of the tx queue and, at a port with QoS, that of its policer or
+//!   shaper.
 //! * **Every look-up is verified** against the megaflow, at the depth to which the packet was parsed. A packet that
 //!   matches no megaflow at this depth is parsed completely and looked up again before an upcall is sent.
 //! * **A megaflow is published under the publisher's lock, and only if its translation is still current.** A change
 //!   of the control half first increments its version and then revalidates the flows. So a flow with an older
 //!   translation is either already published, and is revalidated, or it is never published.
 //! * **Packet accounting balances**: received + created = sent + delivered + dropped by reason + parked + waiting
-//!   fragments, between iterations (`Tally::balance`).
-//! * Between iterations a worker holds no packets except parked ones (waiting fragments belong to no worker). So a
-//!   queue can be handed over between any two iterations, after its parked packets have been settled
-//!   (`Worker::translate_parked`).
+//!   fragments + queued (`Tally::balance`; `tally.rs` says which packets are queued).
+//! * Between iterations a worker holds only parked packets, packets that wait for a larger burst
+//!   (`tx-flush-interval`), and those that it left in shapers; waiting fragments belong to no worker. So a
+//!   queue can be handed over between any two iterations: `Worker::translate_parked` sends its parked
+//!   packets, and `Worker::remove_rxq` sends the bursts that wait.
 //! * **Packets of a flow keep their order**, also when the first of them waits for the answer to an upcall
 //!   (`path/park.rs`).
 //! * Owners and the upcall handler are called without any lock of the datapath (except `is_current`), and may call
@@ -110,7 +112,7 @@ mod waiting_fragments;
 pub mod worker;
 
 pub use crate::bonds::Bonds;
-pub use crate::datapath::{Config, Datapath, OUTSIDE, PORT_MASKS, PutError};
+pub use crate::datapath::{CONTROL_WORKER, Config, Datapath, PORT_MASKS, PutError};
 pub use crate::drop_counters::DropCounts;
 pub use crate::egress_qos::{Egress, EgressClock, EgressSpec};
 pub use crate::flows::AffectedMatches;
@@ -141,8 +143,6 @@ mod helper_tests;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]
-mod open_offload_tests;
-#[cfg(test)]
 mod park_tests;
 #[cfg(test)]
 mod qos_tests;
@@ -162,3 +162,5 @@ mod tail_tests;
 mod tests;
 #[cfg(test)]
 mod tunnel_tests;
+#[cfg(test)]
+mod unfinished_offload_tests;

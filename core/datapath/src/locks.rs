@@ -8,7 +8,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Takes the lock, unless another thread holds it during all tries.
-pub(crate) fn lock_soon<T>(mutex: &Mutex<T>, tries: usize) -> Option<MutexGuard<'_, T>> {
+pub(crate) fn try_lock_spinning<T>(mutex: &Mutex<T>, tries: usize) -> Option<MutexGuard<'_, T>> {
     for _ in 0..tries {
         match mutex.try_lock() {
             Ok(guard) => return Some(guard),

@@ -35,7 +35,8 @@ impl MeterBand {
 /// One meter.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    packets: bool,
+    /// The rates and bursts are in packets; otherwise in kilobits.
+    is_packet_rate: bool,
     clock: RefillClock,
     total: Counter,
     bands: Box<[MeterBand]>,
@@ -44,7 +45,7 @@ pub(crate) struct Meter {
 impl Meter {
     fn new(spec: &MeterSpec, now: Micros) -> Meter {
         Meter {
-            packets: spec.packets,
+            is_packet_rate: spec.packets,
             clock: RefillClock::new(now),
             total: Counter::default(),
             bands: spec.bands.iter().copied().map(MeterBand::new).collect(),
@@ -52,12 +53,12 @@ impl Meter {
     }
 
     fn cost(&self, len: u32) -> u64 {
-        if self.packets { PACKET } else { u64::from(len) * BYTE }
+        if self.is_packet_rate { PACKET } else { u64::from(len) * BYTE }
     }
 
     /// Meters packets of these lengths that arrive together. Returns false if no packet exceeds a band. Otherwise
     /// `verdicts` contains for each packet the band that applies, or [`NO_BAND`].
-    pub(crate) fn judge(&self, lens: &[u32], now: Micros, verdicts: &mut Vec<u8>) -> bool {
+    pub(crate) fn meter_packets(&self, lens: &[u32], now: Micros, verdicts: &mut Vec<u8>) -> bool {
         self.advance(now);
         self.total.add(lens.len() as u64, lens.iter().map(|l| u64::from(*l)).sum());
         let cost = lens.iter().map(|l| self.cost(*l)).sum();
@@ -104,7 +105,7 @@ impl Meter {
     /// few.
     pub(crate) fn take_all(&self, (packets, bytes): (u64, u64), now: Micros) -> bool {
         self.advance(now);
-        let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
+        let cost = if self.is_packet_rate { packets * PACKET } else { bytes * BYTE };
         let short = self.bands.iter().position(|band| !band.bucket.take(cost));
         let taken = short.map_or(&[][..], |short| &self.bands[..short]);
         taken.iter().for_each(|band| band.bucket.return_tokens(cost));
@@ -113,7 +114,7 @@ impl Meter {
 
     /// Returns tokens that were taken and not used.
     pub(crate) fn return_all(&self, (packets, bytes): (u64, u64)) {
-        let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
+        let cost = if self.is_packet_rate { packets * PACKET } else { bytes * BYTE };
         self.bands.iter().for_each(|band| band.bucket.return_tokens(cost));
     }
 
@@ -241,7 +242,7 @@ mod tests {
     /// Returns how many of these packets pass.
     fn pass(meter: &Meter, lens: &[u32], now: u64) -> usize {
         let mut verdicts = Vec::new();
-        let exceeded = meter.judge(lens, Micros(now), &mut verdicts);
+        let exceeded = meter.meter_packets(lens, Micros(now), &mut verdicts);
         if exceeded { verdicts.iter().filter(|v| **v == NO_BAND).count() } else { lens.len() }
     }
 

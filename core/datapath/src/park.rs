@@ -98,11 +98,11 @@ impl<T> Park<T> {
     }
 
     /// Returns whether a flow of this port may be opened.
-    pub fn may_open(&self, port: u32) -> bool {
+    pub fn may_park_new_flow(&self, port: u32) -> bool {
         self.unanswered < self.limits.per_worker && self.has_capacity(port)
     }
 
-    /// Parks the first packet of a flow and returns the ticket that the flow's answer must carry. Call `may_open`
+    /// Parks the first packet of a flow and returns the ticket that the flow's answer must carry. Call `may_park_new_flow`
     /// before. If the flow is open already, the packet is parked behind the others and the ticket stays.
     pub fn open(&mut self, port: u32, flow_hash: u64, item: T) -> u64 {
         self.count(port);
@@ -228,8 +228,8 @@ mod tests {
                         }
                     }
                     0..=2 => {
-                        prop_assert!(!park.may_open(port) || naive.has_capacity(port, limits));
-                        if park.may_open(port) {
+                        prop_assert!(!park.may_park_new_flow(port) || naive.has_capacity(port, limits));
+                        if park.may_park_new_flow(port) {
                             naive.last_ticket += 1;
                             prop_assert_eq!(park.open(port, flow_hash, item), naive.last_ticket);
                             naive.list.push((flow_hash, port, naive.last_ticket, item));
@@ -262,7 +262,7 @@ mod tests {
         let mut park = Park::new(Limits { per_worker: 100, per_flow: 4 });
         let fill = |park: &mut Park<()>, port: u32| {
             let mut n = 0;
-            while park.may_open(port) {
+            while park.may_park_new_flow(port) {
                 park.open(port, u64::from(port) << 32 | n, ());
                 n += 1;
             }
@@ -278,8 +278,8 @@ mod tests {
             park.open(1, flow_hash, ());
             assert!(park.take(flow_hash).is_some());
         }
-        assert!(!park.may_open(1) && park.is_empty());
+        assert!(!park.may_park_new_flow(1) && park.is_empty());
         assert_eq!(park.answered(3, 4), None);
-        assert!(park.may_open(1));
+        assert!(park.may_park_new_flow(1));
     }
 }

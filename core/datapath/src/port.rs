@@ -2,5 +2,5 @@
 //!
 //! The types live in `packet`, so that a device driver does not depend on the datapath.
 
-pub use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FrameBatch, FramePool, HEADROOM};
+pub use packet::frame::{FRAME_MAX, Frame, FrameBatch, FramePool, HEADROOM, USUAL_FRAME_MAX};
 pub use packet::queue::{QosResult, RX_BURST, Repeat, RxQueue, RxResult, Sink, TxQueue, TxResult};

@@ -57,7 +57,7 @@ impl Datapath {
     /// Drops packets that were in a shaper and have no queue any more.
     pub(crate) fn drop_held(&self, no: PortNo, frames: Vec<Frame>) {
         if !frames.is_empty() {
-            self.outside(|worker| worker.drop_all(no, frames, DropReason::TxQos));
+            self.with_control_worker(|worker| worker.drop_all(no, frames, DropReason::TxQos));
         }
     }
 }

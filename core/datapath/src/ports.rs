@@ -44,9 +44,9 @@ pub struct Port {
     pub(crate) counters: Arc<Counters>,
     /// Ingress policer.
     pub(crate) policer: Option<Arc<Policer>>,
-    /// A batch with a frame shorter than this (in bytes) is inspected frame by frame. On a port with a policer this
-    /// is longer than any frame, so every batch is inspected.
-    pub(crate) inspect_below: usize,
+    /// A batch with a frame shorter than this (in bytes) is checked frame by frame. On a port with a policer
+    /// this is longer than any frame, so every batch is checked.
+    pub(crate) check_frames_below: usize,
 }
 
 /// Counters of a port. They continue when the port's queues are replaced.
@@ -82,7 +82,7 @@ impl Port {
             users: Arc::default(),
             counters,
             policer: None,
-            inspect_below: SHORTEST,
+            check_frames_below: SHORTEST,
         }
     }
 
@@ -133,8 +133,8 @@ impl Port {
 
     /// Returns the same port with another ingress policer, or none.
     pub(crate) fn policed(&self, policer: Option<Policer>) -> Port {
-        let inspect_below = if policer.is_some() { usize::MAX } else { SHORTEST };
-        Port { policer: policer.map(Arc::new), inspect_below, ..self.clone() }
+        let check_frames_below = if policer.is_some() { usize::MAX } else { SHORTEST };
+        Port { policer: policer.map(Arc::new), check_frames_below, ..self.clone() }
     }
 
     pub(crate) fn is_by_hash(&self) -> bool {

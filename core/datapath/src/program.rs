@@ -2,7 +2,7 @@
 
 use crate::recirculation::{Hash, Recirculation};
 use crate::rewrite::Rewrite;
-use crate::steps::{COPIES, Kind, REWRITES, Steps};
+use crate::steps::{COPIES, REWRITES, StepKind, Steps};
 use conntrack::Action as Track;
 use dpif::{DropReason, SetField, Userspace};
 use flow::Mac;
@@ -52,7 +52,7 @@ pub enum Summary {
         tunnel: u32,
     },
     /// Sends by the link of this bond that has the packet's bucket.
-    Balance(u32),
+    LbOutput(u32),
     /// Optionally passes meters, executes steps and hashes packets; then recirculates them.
     Recirculate(Recirculation),
     /// Continues with one of two programs, by the length of the packet.
@@ -74,7 +74,7 @@ pub enum Op {
     /// As `Output`: port, and QoS queue, which is used instead of the queue in the packet's metadata.
     Enqueue(u32, u32),
     /// As `Output`: sends by the link of this bond that has the packet's bucket.
-    Balance(u32),
+    LbOutput(u32),
     /// As `Output`.
     Userspace(Box<Userspace>),
     /// As `Output`.
@@ -179,7 +179,7 @@ impl Program {
         let none = Steps::default();
         let (summary, steps) = match ops[..] {
             [Op::Drop(reason)] => (Summary::Drop(reason), none),
-            [Op::Balance(bond)] => (Summary::Balance(bond), none),
+            [Op::LbOutput(bond)] => (Summary::LbOutput(bond), none),
             [Op::CheckLen(..)] => (Summary::ByLength, none),
             _ => summarize_send(&ops)
                 .or_else(|| summarize_recirculate(&ops))
@@ -219,7 +219,7 @@ impl Program {
     /// Returns whether the program hashes packets, so that keys should be read to the depth that the hash
     /// needs.
     pub(crate) fn hashes(&self) -> bool {
-        self.ops.iter().any(|op| matches!(op, Op::Hash { .. } | Op::Balance(_)))
+        self.ops.iter().any(|op| matches!(op, Op::Hash { .. } | Op::LbOutput(_)))
     }
 
     /// The meters of the program.
@@ -319,14 +319,14 @@ fn steps_of(ops: &[Op]) -> Option<Steps> {
         rest = after;
         match op {
             Op::Meter(_) => steps.add_meter()?,
-            Op::Sample(..) => steps.add(Kind::Sample, 1)?,
-            Op::Output(_) | Op::Enqueue(..) => steps.add(Kind::Copy, 1)?,
-            Op::CtClear => steps.add(Kind::Clear, 1)?,
-            Op::ForgetConnection => steps.add(Kind::Forget, 1)?,
-            Op::Ct(_) => steps.add(Kind::Track, 1)?,
+            Op::Sample(..) => steps.add(StepKind::Sample, 1)?,
+            Op::Output(_) | Op::Enqueue(..) => steps.add(StepKind::Copy, 1)?,
+            Op::CtClear => steps.add(StepKind::Clear, 1)?,
+            Op::ForgetConnection => steps.add(StepKind::Forget, 1)?,
+            Op::Ct(_) => steps.add(StepKind::Track, 1)?,
             Op::Rewrite(rewrite) => {
                 rest = rest.get(usize::from(rewrite.ops)..)?;
-                steps.add(Kind::Rewrite, 1 + usize::from(rewrite.ops))?;
+                steps.add(StepKind::Rewrite, 1 + usize::from(rewrite.ops))?;
             }
             _ => return None,
         }

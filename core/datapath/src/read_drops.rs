@@ -25,19 +25,19 @@ impl Datapath {
 
     /// Number of dropped packets by port and reason, including those of removed workers.
     pub fn port_drops(&self) -> BTreeMap<DropPort, DropCounts> {
-        let Tallies { present, gone_ports, .. } = &*lock(&self.shared.tallies);
-        let mut sums = gone_ports.clone();
+        let Tallies { present, removed_workers_port_drops, .. } = &*lock(&self.shared.tallies);
+        let mut sums = removed_workers_port_drops.clone();
         present.iter().for_each(|(_, tally)| tally.port_drops.add_to(&mut sums));
         sums
     }
 
     /// Removes all records and counters of drops at a removed port.
     pub(crate) fn forget_drops(&self, no: PortNo) {
-        let Tallies { present, gone_ports, .. } = &mut *lock(&self.shared.tallies);
+        let Tallies { present, removed_workers_port_drops, .. } = &mut *lock(&self.shared.tallies);
         for (_, tally) in present {
             tally.last_drops.forget(no.0);
             tally.port_drops.forget(no.0);
         }
-        gone_ports.retain(|drop_port, _| drop_port.port() != no.0);
+        removed_workers_port_drops.retain(|drop_port, _| drop_port.port() != no.0);
     }
 }

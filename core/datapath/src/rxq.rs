@@ -84,10 +84,10 @@ pub struct Rxq {
     pub(crate) load: Arc<RxqLoad>,
     /// The queue's part of the port's counters; `None` before its first burst, and if the port does not exist.
     pub(crate) received: Option<Arc<QueueCount>>,
-    /// A batch with a frame shorter than this is inspected frame by frame.
-    pub(crate) inspect_below: usize,
-    /// The version of the worker's snapshots at which `received` and `inspect_below` were copied; 0: none.
-    pub(crate) seen: u64,
+    /// A batch with a frame shorter than this (in bytes) is checked frame by frame.
+    pub(crate) check_frames_below: usize,
+    /// The version of the worker's snapshots at which `received` and `check_frames_below` were copied; 0: none.
+    pub(crate) copied_version: u64,
     /// For a queue that several ports share: its part of the counters of each port, by port number.
     pub(crate) by_port: BTreeMap<u32, SharedPortCount>,
     /// Frames from this queue have tails with leases that must be released.
@@ -112,8 +112,8 @@ impl Rxq {
             queue,
             load: Arc::default(),
             received: None,
-            inspect_below: SHORTEST,
-            seen: 0,
+            check_frames_below: SHORTEST,
+            copied_version: 0,
             by_port: BTreeMap::new(),
             needs_return: false,
             in_iteration: 0,

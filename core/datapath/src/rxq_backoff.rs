@@ -48,8 +48,8 @@ pub(crate) struct RxqBackoff {
 }
 
 impl RxqBackoff {
-    /// Returns whether the queue is skipped in this iteration. `others`: what the other queues delivered in the
-    /// previous iteration.
+    /// Returns whether the queue is skipped in this iteration. `others`: the largest burst of the previous
+    /// iteration, of the queues whose packets could all be parked.
     #[inline]
     pub(crate) fn skips(&mut self, others: BurstSize) -> bool {
         if self.left == 0 {

@@ -5,7 +5,7 @@ use crate::capture::Captures;
 use crate::drop_counters::DropCounts;
 use crate::flows::{Flows, NewFlow, PublishResult, credit};
 use crate::last_drop::DropPort;
-use crate::locks::{lock, lock_soon};
+use crate::locks::{lock, try_lock_spinning};
 use crate::meter::MeterTable;
 use crate::packet::Packet;
 use crate::ports::Ports;
@@ -14,9 +14,9 @@ use crate::tally::{SharedTally, Tally};
 use crate::upcalls::Upcalls;
 use classifier::megaflow::MegaflowTable;
 use conntrack::Conntrack;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use dpif::UpcallHandler;
-use flowcache::Choice;
+use flowcache::CacheParams;
 use reassembly::Reassembly;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub(crate) struct Secrets {
     /// Secret of the hashes by which flow caches are indexed.
     pub(crate) cache: cpu::Secret,
     /// Secret of the hashes that identify flows whose packets must keep their order.
-    pub(crate) flow_hash: Chain,
+    pub(crate) flow_hash: KeyedHash64,
 }
 
 /// Settings for all workers, which the control half changes.
@@ -42,9 +42,9 @@ pub(crate) struct Settings {
     /// Whether workers compare every look-up with a linear search.
     pub(crate) validate: AtomicBool,
     /// For how many microseconds packets are held, so that more packets can be sent with them.
-    pub(crate) tx_hold: AtomicU32,
+    pub(crate) tx_flush_interval_us: AtomicU32,
     /// The kind of flow cache that workers use.
-    pub(crate) flow_cache: SnapshotCell<Choice>,
+    pub(crate) flow_cache: SnapshotCell<CacheParams>,
 }
 
 /// The state that workers and the control half share.
@@ -85,11 +85,12 @@ pub(crate) enum LockWait {
 const SPINS: usize = 64;
 
 /// Counters of each worker, and the sums of the counters of removed workers.
+/// The sums also contain the fragments that the control half has removed.
 #[derive(Default)]
 pub(crate) struct Tallies {
     pub(crate) present: Vec<(WorkerId, Arc<SharedTally>)>,
-    pub(crate) gone: Tally,
-    pub(crate) gone_ports: BTreeMap<DropPort, DropCounts>,
+    pub(crate) removed_workers: Tally,
+    pub(crate) removed_workers_port_drops: BTreeMap<DropPort, DropCounts>,
 }
 
 impl Shared {
@@ -114,7 +115,7 @@ impl Shared {
     ) {
         let mut credits = Vec::new();
         let flows = match lock_wait {
-            LockWait::Bounded => lock_soon(&self.flows, SPINS),
+            LockWait::Bounded => try_lock_spinning(&self.flows, SPINS),
             LockWait::Unbounded => Some(self.flows()),
         };
         let Some(mut flows) = flows else { return new_flows.for_each(|_| report(None)) };
@@ -137,9 +138,9 @@ impl Shared {
     }
 
     pub(crate) fn remove_tally(&self, tally: &Arc<SharedTally>) {
-        let Tallies { present, gone, gone_ports } = &mut *lock(&self.tallies);
-        gone.merge(&tally.load());
-        tally.port_drops.add_to(gone_ports);
+        let Tallies { present, removed_workers, removed_workers_port_drops } = &mut *lock(&self.tallies);
+        removed_workers.merge(&tally.load());
+        tally.port_drops.add_to(removed_workers_port_drops);
         present.retain(|(_, t)| !Arc::ptr_eq(t, tally));
     }
 }

@@ -33,7 +33,7 @@ impl PathStage {
 
     /// The name in lower case.
     pub fn name(self) -> &'static str {
-        ["receive", "extract", "look up", "execute", "transmit", "turn"][self as usize]
+        ["receive", "extract", "lookup", "execute", "transmit", "overhead"][self as usize]
     }
 }
 

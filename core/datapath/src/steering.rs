@@ -14,7 +14,7 @@
 use crate::flow_hash::flow_hash;
 use crate::packet::Meta;
 use crate::port::FrameBatch;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use units::{Millis, WorkerId};
@@ -111,7 +111,7 @@ struct TakenQueue {
 #[derive(Default)]
 pub(crate) struct OwnQueues {
     /// Index of the worker's own queue, for ports with enough tx queues.
-    pub(crate) first: usize,
+    pub(crate) static_tx_qid: usize,
     /// The queues that the worker has taken, for ports with fewer tx queues than workers.
     pub(crate) taken: TakenQueues,
     /// The burst of a port that selects tx queues by hash, split by tx queue.
@@ -159,7 +159,7 @@ impl TakenQueues {
 /// Selects one of `queues` queues by a hash of the packet. The hash has no secret: to send all packets by one queue,
 /// a sender can simply send packets of one flow.
 pub(crate) fn by_hash(packet: &[u8], queues: usize) -> usize {
-    static SPREAD: LazyLock<Chain> = LazyLock::new(|| Chain::new(0));
+    static SPREAD: LazyLock<KeyedHash64> = LazyLock::new(|| KeyedHash64::new(0));
     (flow_hash(packet, &Meta::received(0), &SPREAD) % queues.max(1) as u64) as usize
 }
 

@@ -1,7 +1,7 @@
 //! Steps: operations of a program that are executed on all packets of a batch before the program sends or
 //! recirculates them.
 //!
-//! The steps of a program are arranged in rounds. Each round has a slot for one step of each [`Kind`], in the order
+//! The steps of a program are arranged in rounds. Each round has a slot for one step of each [`StepKind`], in the order
 //! of the kinds. So the programs of a batch can be executed together even if they differ: slot by slot, each step on
 //! the packets whose programs have a step in this slot.
 
@@ -18,7 +18,7 @@ pub const STEPS: u8 = 16;
 
 /// The kinds of steps, in their order within a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum StepKind {
     /// Samples packets, once or several times.
     Sample,
     /// Sends copies to one port or several.
@@ -34,7 +34,8 @@ pub(crate) enum Kind {
 }
 
 /// All kinds, in their order.
-const KINDS: [Kind; 6] = [Kind::Sample, Kind::Copy, Kind::Rewrite, Kind::Clear, Kind::Forget, Kind::Track];
+const KINDS: [StepKind; 6] =
+    [StepKind::Sample, StepKind::Copy, StepKind::Rewrite, StepKind::Clear, StepKind::Forget, StepKind::Track];
 
 /// Maximum number of rounds. A program that needs more is executed operation by operation. The slots
 /// of all rounds fit [`Steps::slots`].
@@ -54,7 +55,7 @@ pub(crate) struct Steps {
 impl Steps {
     /// Adds a meter. Returns `None` if there is a step that must not precede a meter.
     pub(crate) fn add_meter(&mut self) -> Option<()> {
-        (self.slots & !slot_bit(Kind::Sample as usize) == 0).then_some(())?;
+        (self.slots & !slot_bit(StepKind::Sample as usize) == 0).then_some(())?;
         // Meters are counted in `ops` too. `add_ops` checks it for overflow, so `meters` cannot overflow.
         self.add_ops(1)?;
         self.meters += 1;
@@ -63,7 +64,7 @@ impl Steps {
 
     /// Adds a step of this many operations, or extends the last step if it is of the same kind and the kind may repeat.
     /// Returns `None` if there is no free slot for a new step.
-    pub(crate) fn add(&mut self, kind: Kind, ops: usize) -> Option<()> {
+    pub(crate) fn add(&mut self, kind: StepKind, ops: usize) -> Option<()> {
         // Slot 0 is in front of the meters.
         let next = ((u32::BITS - self.slots.leading_zeros()) as usize).max(usize::from(self.meters != 0));
         if !self.joins(next, kind) {
@@ -76,11 +77,11 @@ impl Steps {
     }
 
     /// Returns whether an operation of this kind belongs to the step in the slot before `next`.
-    fn joins(self, next: usize, kind: Kind) -> bool {
+    fn joins(self, next: usize, kind: StepKind) -> bool {
         // Samples before the meters and samples after the meters are different steps.
         let is_divided = self.meters != 0 && next == 1;
-        let repeats = matches!(kind, Kind::Sample | Kind::Copy);
-        repeats && !is_divided && next.checked_sub(1).is_some_and(|last| Kind::at(last) == kind)
+        let repeats = matches!(kind, StepKind::Sample | StepKind::Copy);
+        repeats && !is_divided && next.checked_sub(1).is_some_and(|last| StepKind::at(last) == kind)
     }
 
     fn add_ops(&mut self, ops: usize) -> Option<()> {
@@ -108,17 +109,17 @@ impl Steps {
 
     /// Flags for the steps and meters: some of [`METERS`], [`STEPS`], [`TRACKS`].
     pub(crate) fn op_flags(self) -> u8 {
-        let tracks =
-            (0..ROUNDS).any(|round| self.slots & slot_bit(round * KINDS.len() + Kind::Track as usize) != 0);
+        let tracks = (0..ROUNDS)
+            .any(|round| self.slots & slot_bit(round * KINDS.len() + StepKind::Track as usize) != 0);
         let all = [(self.meters != 0, METERS), (self.slots != 0, STEPS), (tracks, TRACKS)];
         all.iter().fold(0, |op_flags, (is, flag)| if *is { op_flags | flag } else { op_flags })
     }
 }
 
-impl Kind {
+impl StepKind {
     /// The kind of a step in this slot.
     #[inline]
-    pub(crate) fn at(slot: usize) -> Kind {
+    pub(crate) fn at(slot: usize) -> StepKind {
         KINDS[slot % KINDS.len()]
     }
 }
@@ -130,9 +131,9 @@ fn slot_bit(slot: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Kind::{Clear, Copy, Sample, Track};
+    use StepKind::{Clear, Copy, Sample, Track};
 
-    fn steps(kinds: &[Kind]) -> Option<Steps> {
+    fn steps(kinds: &[StepKind]) -> Option<Steps> {
         let mut steps = Steps::default();
         kinds.iter().try_for_each(|kind| steps.add(*kind, 1))?;
         Some(steps)
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn steps_are_arranged_in_rounds() {
-        let slots = |kinds: &[Kind]| steps(kinds).map(|steps| (steps.slots(), steps.ops()));
+        let slots = |kinds: &[StepKind]| steps(kinds).map(|steps| (steps.slots(), steps.ops()));
         assert_eq!(slots(&[]), Some((0, 0)));
         assert_eq!(slots(&[Track]), Some((1 << 5, 1)));
         assert_eq!(slots(&[Clear, Track, Track]), Some((1 << 3 | 1 << 5 | 1 << 11, 3)));

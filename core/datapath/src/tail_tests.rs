@@ -122,8 +122,8 @@ impl Side {
         for (no, taken) in [5, 6].into_iter().zip(&taken) {
             setup.datapath.add_port(PortNo(no), vec![Box::new(taken.clone())]).unwrap();
         }
-        setup.worker.set_tick(1_000_000);
-        setup.datapath.set_tx_hold(hold);
+        setup.worker.set_cycles_per_ms(1_000_000);
+        setup.datapath.set_tx_flush_interval(hold);
         let server = parks.then(|| {
             setup.worker.park_misses(Limits::default(), Arc::new(|| {}), || Cycles(0));
             setup.datapath.upcall_server()
@@ -182,7 +182,9 @@ fn packet(dice: &mut fastrand::Rng) -> Sent {
     if !matches!(f.nw_proto, 6 | 17) || dice.u8(..2) == 0 {
         return (bytes, Offload::default());
     }
-    let Some((start, offset)) = segment::make_partial(&mut bytes) else { return (bytes, Offload::default()) };
+    let Some((start, offset)) = segment::make_partial_checksum(&mut bytes) else {
+        return (bytes, Offload::default());
+    };
     let kind = GsoKind::of(f.nw_proto, f.dl_type == 0x86dd).filter(|_| large);
     let gso = kind.map(|kind| Gso { kind, size: 1000, ecn: false });
     let offload = Offload { csum: Some(PartialChecksum { start, offset }), gso };

@@ -6,8 +6,9 @@
 //! **Packet accounting**: received + created = sent + delivered + dropped + parked + waiting fragments + queued.
 //! "Created" counts copies and packets that the control half sent, "delivered" packets that ended in a `userspace`
 //! action, "parked" packets whose upcall has no answer yet, "waiting fragments" fragments that `ct` holds until their
-//! datagram is complete, and "queued" the packets in the recirculation queue and in output bursts (none between
-//! iterations).
+//! datagram is complete, and "queued" the packets in the recirculation queue, in output bursts and in shapers.
+//! Between iterations, the only queued packets are those in shapers and those that wait for a larger burst
+//! (`tx-flush-interval`).
 
 use crate::checksum_counters::ChecksumCounter;
 use crate::drop_counters::SharedPortDrops;
@@ -60,11 +61,12 @@ pub enum Event {
     UpcallCycles,
     /// Output bursts: calls of a device's transmit.
     OutputBursts,
-    /// Cycles of iterations that found packets.
+    /// Cycles of busy iterations.
     BusyCycles,
-    /// Cycles of iterations that found no packets.
+    /// Cycles of iterations that were not busy.
     IdleCycles,
-    /// Iterations that found packets.
+    /// Busy iterations: they received packets, processed answers to upcalls, skipped a queue because of rx
+    /// queue backoff, could not queue their upcalls, or left frames at a port with QoS.
     BusyIterations,
     /// Iterations after which the worker slept.
     SleepIterations,
@@ -185,7 +187,7 @@ impl Tally {
     }
 
     /// Received and created less sent, delivered, dropped, parked and waiting fragments: the packets in the
-    /// recirculation queue and in output bursts.
+    /// recirculation queue, in output bursts and in shapers.
     pub fn balance(&self) -> i128 {
         let n = |e| i128::from(self.get(e));
         n(Event::Received) + n(Event::Created)

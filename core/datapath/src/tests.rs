@@ -10,7 +10,7 @@ use classifier::megaflow::convert::line_of;
 use dpif::*;
 use flow::compose::compose;
 use flow::{Flow, Mac, Vlan};
-use flowcache::{Choice, Kind};
+use flowcache::{CacheParams, Kind};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -252,8 +252,8 @@ fn packets_to_send_are_held_for_more_to_come() {
     let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
     // A microsecond is a thousand cycles.
-    setup.worker.set_tick(1_000_000);
-    setup.datapath.set_tx_hold(50);
+    setup.worker.set_cycles_per_ms(1_000_000);
+    setup.datapath.set_tx_flush_interval(50);
     let at = |setup: &mut Setup, micros: u64, packets: usize| {
         (0..packets).for_each(|_| setup.rx[0].put(&bytes));
         setup.worker.poll(Millis(1000), Cycles(1000 * micros));
@@ -271,7 +271,7 @@ fn packets_to_send_are_held_for_more_to_come() {
     assert_eq!(at(&mut setup, 102, 4), 0);
     setup.worker.go_idle();
     assert_eq!(setup.tx[1].take().len(), 4);
-    setup.datapath.set_tx_hold(0);
+    setup.datapath.set_tx_flush_interval(0);
     assert_eq!(at(&mut setup, 103, 1), 1);
     assert_eq!(setup.balance(), 0);
 }
@@ -672,7 +672,7 @@ proptest! {
         setup.datapath.set_validate(true);
         for round in 0..3 {
             if round == 1 {
-                setup.datapath.set_flow_cache(Choice { kind, emc_insert_inv_prob: 1, smc: true });
+                setup.datapath.set_flow_cache(CacheParams { kind, emc_insert_inv_prob: 1, smc: true });
             }
             let mut expected: [Vec<Vec<u8>>; 5] = Default::default();
             for f in &flows {
@@ -759,6 +759,6 @@ fn in_batch(bytes: &[u8], meta: &Meta, depth: Depth, own: bool) -> [(cpu::Line, 
         batch.own.extend(own.then(|| meta.clone()));
     }
     read(&mut batch, depth, 0);
-    let key = |i: usize| (batch.lines[if batch.alike { 0 } else { i }], batch.tcp_flags[i]);
+    let key = |i: usize| (batch.lines[if batch.shares_key { 0 } else { i }], batch.tcp_flags[i]);
     [key(0), key(2)]
 }

@@ -230,7 +230,7 @@ impl RxQueue for FromKernel {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let result = self.0.rx(pool, out, max);
         for frame in out {
-            let csum = packet::segment::find_partial(frame.bytes());
+            let csum = packet::segment::find_partial_checksum(frame.bytes());
             let csum = csum.map(|(start, offset)| PartialChecksum { start, offset });
             frame.set_offload(Offload { csum, gso: None });
         }
@@ -264,7 +264,7 @@ fn packets_are_rewritten_and_get_a_header_in_their_batch() {
     let mut from = Flow { in_port: VXLAN.0, ..Flow::ZERO };
     let mut from_mask = Flow { in_port: u32::MAX, ..Flow::ZERO };
     from.tlv = flow::Tlv::from_options(&options).unwrap();
-    from_mask.tlv = flow::Tlv { present: u64::MAX, data: [0xff; flow::tlv::SPACE] };
+    from_mask.tlv = flow::Tlv { present: u64::MAX, data: [0xff; flow::tlv::ALL_FIELDS_BYTES_MAX] };
     let mut setup = Setup::new(vec![
         // One megaflow for all packets; two megaflows; execution operation by operation.
         (key(1), mask, vec![DpAction::CtClear, ttl(), header(2), out(2)]),
@@ -282,7 +282,7 @@ fn packets_are_rewritten_and_get_a_header_in_their_batch() {
         for src in 0..12 {
             let mut frame = inner(src);
             if src % 4 == 1 {
-                packet::segment::make_partial(&mut frame).unwrap();
+                packet::segment::make_partial_checksum(&mut frame).unwrap();
             }
             kernel.put(&frame);
         }
@@ -301,6 +301,6 @@ fn packets_are_rewritten_and_get_a_header_in_their_batch() {
     let inners = setup.tx[3].take();
     let bytes = |outer: &Vec<u8>| outer[58..].to_vec();
     assert_eq!(inners, general.iter().map(bytes).collect::<Vec<_>>());
-    assert!(inners.iter().all(|frame| packet::segment::find_partial(frame).is_none()));
+    assert!(inners.iter().all(|frame| packet::segment::find_partial_checksum(frame).is_none()));
     assert_eq!(setup.balance(), 0);
 }

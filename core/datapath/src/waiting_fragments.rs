@@ -37,8 +37,9 @@ impl Datapath {
         for one in &removed {
             let (why, drop_port) = (reason(one.why), DropPort::In(one.content.meta.in_port));
             tally.count_drops(why, 1);
-            tallies.gone_ports.entry(drop_port).or_insert([0; DropReason::COUNT])[why as usize] += 1;
+            tallies.removed_workers_port_drops.entry(drop_port).or_insert([0; DropReason::COUNT])
+                [why as usize] += 1;
         }
-        tallies.gone.merge(&tally);
+        tallies.removed_workers.merge(&tally);
     }
 }

@@ -58,8 +58,8 @@ pub struct Worker {
     megaflows_by_port: MegaflowsByPort,
     engine: Engine,
     rxqs: Vec<Rxq>,
-    /// Rx queues that are not polled at present ([`set_aside`](Self::set_aside)).
-    aside: BTreeMap<(PortNo, QueueId), Rxq>,
+    /// Rx queues that are not polled at present ([`suspend_polling`](Self::suspend_polling)).
+    suspended: BTreeMap<(PortNo, QueueId), Rxq>,
     published_tally: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Iteration>,
@@ -69,9 +69,9 @@ pub struct Worker {
     skipped_queue: bool,
     sampler: Option<Sampler>,
     /// The version of the engine's snapshots; 0: the worker has no snapshots.
-    seen: u64,
+    snapshot_version: u64,
     /// Empty snapshots, which replace the real ones while the worker is idle ([`go_idle`](Self::go_idle)).
-    nothing: (Arc<Ports>, Handler),
+    empty_snapshots: (Arc<Ports>, Handler),
 }
 
 impl Worker {
@@ -91,15 +91,15 @@ impl Worker {
                 seed,
             ),
             rxqs: Vec::new(),
-            aside: BTreeMap::new(),
+            suspended: BTreeMap::new(),
             published_tally,
             lane_slot,
             last: None,
             largest_burst: BurstSize::Nothing,
             skipped_queue: false,
             sampler: None,
-            seen: 0,
-            nothing: (Arc::default(), Arc::new(None)),
+            snapshot_version: 0,
+            empty_snapshots: (Arc::default(), Arc::new(None)),
             shared,
         };
         worker.publish_cache_size();
@@ -125,16 +125,17 @@ impl Worker {
     }
 
     /// Stops polling a queue and returns it. With the last queue of a port, the port's parked packets are dropped; call
-    /// [`translate_parked`](Self::translate_parked) before to send them. Between iterations the worker holds no other packets of the queue.
+    /// [`translate_parked`](Self::translate_parked) before to send them. Packets that wait for a larger burst are sent before the queue
+    /// is removed.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
-        self.fetch(port, id);
+        self.resume_polling(port, id);
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;
         // Packets of this queue that another worker will send must not overtake those that this worker holds.
         self.send_held();
         let rxq = self.rxqs.remove(at);
         let others = (port, QueueId(0))..=(port, QueueId(u16::MAX));
-        if self.rxqs.iter().all(|q| q.port != port) && self.aside.range(others).next().is_none() {
-            park::abandon(&mut self.engine, Some(port.0));
+        if self.rxqs.iter().all(|q| q.port != port) && self.suspended.range(others).next().is_none() {
+            park::drop_parked(&mut self.engine, Some(port.0));
             self.publish_tally();
         }
         Some(rxq)
@@ -142,7 +143,7 @@ impl Worker {
 
     /// Sets the tx queue.
     pub fn set_tx_queue(&mut self, tx_queue: usize) {
-        self.engine.bursts.tx_queues.first = tx_queue;
+        self.engine.bursts.tx_queues.static_tx_qid = tx_queue;
     }
 
     /// Enables parking of misses while a thread serves upcalls (`Datapath::upcall_server`). `wake` ends this
@@ -154,9 +155,9 @@ impl Worker {
 
     /// Sets the number of cycles per millisecond of the counter that `poll_and_publish` reads, so that meters know the time
     /// to a microsecond.
-    pub fn set_tick(&mut self, cycles_per_ms: u64) {
-        self.engine.clocks.set_tick(cycles_per_ms);
-        self.seen = 0;
+    pub fn set_cycles_per_ms(&mut self, cycles_per_ms: u64) {
+        self.engine.clocks.set_cycles_per_ms(cycles_per_ms);
+        self.snapshot_version = 0;
     }
 
     /// Translates and sends all parked packets of this port inline (`SHARED_RX`: of all ports). Call it between
@@ -176,34 +177,34 @@ impl Worker {
         self.engine.parking.as_ref().is_some_and(|p| !p.park.is_empty())
     }
 
-    /// The rx queues of the worker, including those that are set aside.
+    /// The rx queues of the worker, including those whose polling is suspended.
     pub fn rxqs(&self) -> impl Iterator<Item = (PortNo, QueueId)> {
-        self.rxqs.iter().map(|q| (q.port, q.id)).chain(self.aside.keys().copied())
+        self.rxqs.iter().map(|q| (q.port, q.id)).chain(self.suspended.keys().copied())
     }
 
-    /// Stops polling the queues that `is_meant` selects until they are fetched. The caller must learn by other means when
-    /// they have packets.
-    pub fn set_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
-        let meant = self.rxqs.extract_if(.., |q| is_meant(q.port, q.id));
-        self.aside.extend(meant.map(|q| ((q.port, q.id), q)));
+    /// Stops polling the queues for which `selects` returns true, until polling is resumed. The caller must
+    /// learn by other means when they have packets.
+    pub fn suspend_polling(&mut self, selects: impl Fn(PortNo, QueueId) -> bool) {
+        let selected = self.rxqs.extract_if(.., |q| selects(q.port, q.id));
+        self.suspended.extend(selected.map(|q| ((q.port, q.id), q)));
     }
 
-    /// As [`set_aside`](Self::set_aside), but only queues that delivered nothing in the last iteration. So queues that
-    /// delivered packets still get their share of the cycles of that iteration.
-    pub fn set_idle_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
+    /// As [`suspend_polling`](Self::suspend_polling), but only queues that delivered nothing in the last
+    /// iteration. So queues that delivered packets still get their share of the cycles of that iteration.
+    pub fn suspend_idle(&mut self, selects: impl Fn(PortNo, QueueId) -> bool) {
         let is_idle = |q: &Rxq| q.in_iteration == 0 && !q.backoff.is_waiting();
-        let idle = self.rxqs.extract_if(.., |q| is_idle(q) && is_meant(q.port, q.id));
-        self.aside.extend(idle.map(|q| ((q.port, q.id), q)));
+        let idle = self.rxqs.extract_if(.., |q| is_idle(q) && selects(q.port, q.id));
+        self.suspended.extend(idle.map(|q| ((q.port, q.id), q)));
     }
 
-    /// Resumes polling of a queue that was set aside.
-    pub fn fetch(&mut self, port: PortNo, id: QueueId) {
-        self.rxqs.extend(self.aside.remove(&(port, id)));
+    /// Resumes polling of a queue.
+    pub fn resume_polling(&mut self, port: PortNo, id: QueueId) {
+        self.rxqs.extend(self.suspended.remove(&(port, id)));
     }
 
-    /// Resumes polling of all queues that were set aside.
-    pub fn fetch_all(&mut self) {
-        self.rxqs.extend(std::mem::take(&mut self.aside).into_values());
+    /// Resumes polling of all queues.
+    pub fn resume_all(&mut self) {
+        self.rxqs.extend(std::mem::take(&mut self.suspended).into_values());
     }
 
     /// The worker's counters, up to its last iteration.
@@ -217,8 +218,8 @@ impl Worker {
     }
 
     /// Runs one iteration and publishes the counters. `counter` reads the cycle counter. The cycles since the
-    /// previous iteration began are counted as busy or idle, depending on whether that iteration found packets; the
-    /// cycles of a queue's packets are counted for the queue. Returns true if this iteration was busy.
+    /// previous iteration began are counted as busy or idle, depending on whether that iteration was busy
+    /// ([`Event::BusyIterations`]); the cycles of a queue's packets are counted for the queue. Returns true if this iteration was busy.
     #[inline]
     pub fn poll_and_publish(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
         let busy = self.iterate(now, counter(), counter);
@@ -348,13 +349,14 @@ impl Worker {
         self.engine.clocks.stages.as_ref().map_or_else(Default::default, |clock| clock.times)
     }
 
-    /// Returns whether a shaper holds frames that this worker must serve.
+    /// Returns whether this worker must serve a port with QoS: its shaper holds frames, or frames that select
+    /// a QoS queue wait for a larger burst. Then the worker must not sleep.
     pub fn holds_frames(&self) -> bool {
         transmit::holds(&self.engine)
     }
 
     /// The largest number of packets that a queue delivered in the last iteration. At least a full burst if a queue
-    /// was skipped or a shaper holds frames, because then the worker must not sleep.
+    /// was skipped or frames [are held](Self::holds_frames), because then the worker must not sleep.
     pub fn most_in_iteration(&self) -> u64 {
         let minimum = if self.skipped_queue || self.holds_frames() { RX_BURST as u64 } else { 0 };
         self.rxqs.iter().map(|q| q.in_iteration).max().unwrap_or(0).max(minimum)
@@ -380,7 +382,7 @@ impl Worker {
         self.rxqs.iter_mut().filter(|q| q.in_iteration != 0).map(|q| (q.in_iteration, q.queue.waiting()))
     }
 
-    /// Sends the packets that are held back for a larger burst (`Datapath::set_tx_hold`). Call it before a sleep.
+    /// Sends the packets that are held back for a larger burst (`Datapath::set_tx_flush_interval`). Call it before a sleep.
     pub fn send_held(&mut self) {
         transmit::end_iteration(&mut self.engine, None);
     }
@@ -482,20 +484,20 @@ impl Worker {
     fn begin(&mut self, now: Millis) {
         self.engine.now = now;
         let version = self.shared.view_version.load(Ordering::Acquire);
-        if version != self.seen {
+        if version != self.snapshot_version {
             self.refresh_snapshots(version);
         }
     }
 
     #[cold]
     fn refresh_snapshots(&mut self, version: u64) {
-        self.seen = version;
+        self.snapshot_version = version;
         let Engine { view, inspection, drops, bursts, clocks, caches, .. } = &mut self.engine;
         view.refresh(version, &self.shared);
         let settings = &self.shared.settings;
         inspection.set(settings.shadow_check.load(Ordering::Relaxed), view.captures.captures_any_rx());
         drops.refresh(&view.captures);
-        let hold = u64::from(settings.tx_hold.load(Ordering::Relaxed));
+        let hold = u64::from(settings.tx_flush_interval_us.load(Ordering::Relaxed));
         bursts.hold.cycles = hold * clocks.fine.per_ms / 1000;
         if caches.choose(*settings.flow_cache.load_full(), self.shared.advise) {
             self.publish_cache_size();
@@ -518,9 +520,9 @@ impl Worker {
     pub fn go_idle(&mut self) {
         self.send_held();
         self.publish_tally();
-        self.seen = 0;
-        self.engine.view.ports = Arc::clone(&self.nothing.0);
-        self.engine.view.handler = Arc::clone(&self.nothing.1);
+        self.snapshot_version = 0;
+        self.engine.view.ports = Arc::clone(&self.empty_snapshots.0);
+        self.engine.view.handler = Arc::clone(&self.empty_snapshots.1);
     }
 
     /// The port of the packets to process next: first recirculated packets, then decapsulated packets.
@@ -584,7 +586,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.send_held();
-        park::abandon(&mut self.engine, None);
+        park::drop_parked(&mut self.engine, None);
         self.publish_tally();
         let credits = self.shared.flows().remove_lane(self.lane_slot, self.engine.now);
         crate::flows::credit(credits);

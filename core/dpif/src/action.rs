@@ -170,7 +170,7 @@ pub struct CtNat {
     pub addresses: Option<(std::net::IpAddr, std::net::IpAddr)>,
     /// First and last port of the range.
     pub ports: Option<(u16, u16)>,
-    /// A client gets the same address after a restart of the switch.
+    /// A client gets the same address for all its connections, also after a restart of the switch.
     pub persistent: bool,
     /// Choose the port by hash.
     pub hash: bool,

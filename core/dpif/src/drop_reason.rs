@@ -6,7 +6,7 @@
 //! `sluice doctor`, and of docs/drop-reasons.md. `testing/arch` checks that the files of each stage mention its reasons, and
 //! that every reason is used.
 //!
-//! Counters that Open vSwitch has, too, have the names that they have there, because scripts read them.
+//! A counter that Open vSwitch also has keeps its Open vSwitch name, because scripts read it.
 
 /// The part of the path that drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +71,7 @@ impl Stage {
                 "core/xlate/src/spanning_tree.rs",
             ],
             Stage::Actions => &[
-                "core/datapath/src/path/balance.rs",
+                "core/datapath/src/path/lb_output.rs",
                 "core/datapath/src/path/execute.rs",
                 "core/datapath/src/path/prepare.rs",
                 "core/datapath/src/path/meter.rs",
@@ -87,10 +87,10 @@ impl Stage {
     }
 }
 
-/// A row: `Variant = "name of the counter", Stage`, and `, look "command"` if the counter should be 0. The doc comment of the
+/// A row: `Variant = "name of the counter", Stage`, and `, diagnose "command"` if the counter should be 0. The doc comment of the
 /// row is the explanation that users read.
 macro_rules! reasons {
-    ($(#[doc = $help:literal] $variant:ident = $name:literal, $stage:ident $(, look $look:literal)?;)*) => {
+    ($(#[doc = $help:literal] $variant:ident = $name:literal, $stage:ident $(, diagnose $diagnose:literal)?;)*) => {
         /// Why a packet was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -118,7 +118,7 @@ macro_rules! reasons {
             /// The command that shows more, for a reason whose counter is 0 in a switch without problems.
             pub const fn diagnostic_command(self) -> Option<&'static str> {
                 match self {
-                    $($(DropReason::$variant => Some($look),)?)*
+                    $($(DropReason::$variant => Some($diagnose),)?)*
                     _ => None,
                 }
             }
@@ -131,8 +131,8 @@ reasons! {
     UpcallError = "datapath_drop_upcall_error", Upcall;
     /// More packets without a megaflow arrived than handler threads and the poll thread could translate.
     UpcallBacklog = "datapath_drop_upcall_backlog", Upcall,
-        look "sluice appctl dpif-netdev/pmd-perf-show   # other_config:n-handler-threads gives more threads";
-    /// The switch was being changed.
+        diagnose "sluice appctl dpif-netdev/pmd-perf-show   # other_config:n-handler-threads gives more threads";
+    /// Reconfiguration held the lock of the datapath (Open vSwitch only).
     LockError = "datapath_drop_lock_error", None;
     /// A `userspace` action could not deliver the packet.
     UserspaceActionError = "datapath_drop_userspace_action_error", Actions;
@@ -142,7 +142,7 @@ reasons! {
     TunnelPopError = "datapath_drop_tunnel_pop_error", Tunnels;
     /// The packet was recirculated too often.
     RecircError = "datapath_drop_recirc_error", Actions,
-        look "sluice appctl ofproto/trace --last-drop --reason recirc_error   # flows that send packets in a circle";
+        diagnose "sluice appctl ofproto/trace --last-drop --reason recirc_error   # flows that send packets in a circle";
     /// The port that should send the packet is not in the datapath.
     InvalidPort = "datapath_drop_invalid_port", Transmit;
     /// The bond that should send the packet is not in the datapath.
@@ -165,13 +165,13 @@ reasons! {
     ActionBridgeNotFound = "drop_action_bridge_not_found", Translation;
     /// Actions of the flows nest too deeply.
     ActionRecursionTooDeep = "drop_action_recursion_too_deep", Translation,
-        look "sluice appctl ofproto/trace --last-drop --reason recursion   # flows or patch ports that lead in a circle";
+        diagnose "sluice appctl ofproto/trace --last-drop --reason recursion   # flows or patch ports that lead in a circle";
     /// The flows resubmit the packet too often.
     ActionTooManyResubmit = "drop_action_too_many_resubmit", Translation,
-        look "sluice appctl ofproto/trace --last-drop --reason resubmit   # flows that lead in a circle";
+        diagnose "sluice appctl ofproto/trace --last-drop --reason resubmit   # flows that lead in a circle";
     /// The flows push more onto the stack than it holds.
     ActionStackTooDeep = "drop_action_stack_too_deep", Translation,
-        look "sluice appctl ofproto/trace --last-drop --reason stack";
+        diagnose "sluice appctl ofproto/trace --last-drop --reason stack";
     /// The recirculation id of the packet is not known, or none is free.
     ActionNoRecirculationContext = "drop_action_no_recirculation_context", Translation;
     /// The packet was recirculated for another bridge.
@@ -182,7 +182,7 @@ reasons! {
     ActionInvalidTunnelMetadata = "drop_action_invalid_tunnel_metadata", Translation;
     /// There is no route to the remote end of the tunnel through a port of a bridge of the same datapath.
     ActionTunnelRoutingFailed = "drop_action_tunnel_routing_failed", Translation,
-        look "sluice appctl ovs/route/show   # the route to remote_ip must leave by the internal port of a bridge";
+        diagnose "sluice appctl ovs/route/show   # the route to remote_ip must leave by the internal port of a bridge";
     /// The port through which the tunnel's packets are sent has no Ethernet address.
     ActionTunnelOutputNoEthernet = "drop_action_tunnel_output_no_ethernet", Translation;
     /// The Ethernet address of a tunnel's next hop is not known yet.
@@ -201,12 +201,12 @@ reasons! {
     TxFailed = "datapath_drop_tx_failed", Transmit;
     /// The packet is longer than the MTU of the port that should send it.
     TxTooLong = "datapath_drop_tx_mtu_exceeded", Transmit,
-        look "sluice appctl ofproto/trace --last-drop --reason mtu";
+        diagnose "sluice appctl ofproto/trace --last-drop --reason mtu";
     /// The policer of the port that should send the packet dropped it, or a queue of the port's shaper was full.
     TxQos = "datapath_drop_tx_qos", Transmit;
     /// There was no buffer for a copy of the packet.
     NoBuffer = "datapath_drop_no_buffer", Actions,
-        look "sluice appctl netdev-dpdk/get-mempool-info   # other_config:dpdk-socket-mem gives more";
+        diagnose "sluice appctl netdev-dpdk/get-mempool-info   # other_config:dpdk-socket-mem gives more";
     /// There was no space in front of the packet for the header that an action adds.
     NoHeadroom = "datapath_drop_no_headroom", Actions;
     /// An action does not fit the packet: a header is missing or too short.
@@ -217,7 +217,7 @@ reasons! {
     FragmentPurged = "ipf_stuck_frag_list_purged", Reassembly;
     /// The fragment waited for the rest of its datagram, and was removed to make space for a newer fragment.
     FragmentEvicted = "datapath_drop_fragment_evicted", Reassembly,
-        look "sluice appctl dpctl/ipf-get-status   # dpctl/ipf-set-max-nfrags lets more wait";
+        diagnose "sluice appctl dpctl/ipf-get-status   # dpctl/ipf-set-max-nfrags lets more wait";
     /// The fragment belongs to a datagram that is longer than a buffer.
     DatagramTooLong = "datapath_drop_datagram_too_long", Reassembly;
     /// The port or queue that received the packet was removed while the packet waited for its translation.
@@ -234,7 +234,7 @@ pub fn markdown() -> String {
     let mut out = "# Drop reasons\n\n\
         Every dropped packet is counted under one of these names. `sluice appctl coverage/show` and `dpif/show-accounting` print\n\
         the counters, `sluice drops` those of each port and recent packets with their rule, `sluice drops --list` this page's text.\n\
-        Made by `sluice drops --markdown`.\n"
+        Generated by `sluice drops --markdown`.\n"
         .to_owned();
     for stage in Stage::ALL {
         let files: Vec<String> = stage.files().iter().map(|file| format!("[{file}](../{file})")).collect();
@@ -244,8 +244,9 @@ pub fn markdown() -> String {
         }
         out += "| counter | meaning | if it is not 0 |\n|---|---|---|\n";
         for reason in DropReason::ALL.iter().filter(|reason| reason.stage() == stage) {
-            let look = reason.diagnostic_command().map_or(String::new(), |look| format!("`{look}`"));
-            out += &format!("| `{}` | {} | {look} |\n", reason.name(), reason.help());
+            let diagnose =
+                reason.diagnostic_command().map_or(String::new(), |diagnose| format!("`{diagnose}`"));
+            out += &format!("| `{}` | {} | {diagnose} |\n", reason.name(), reason.help());
         }
     }
     out

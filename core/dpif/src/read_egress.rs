@@ -10,7 +10,7 @@ impl Egress {
     pub fn of(actions: &[DpAction]) -> Egress {
         let mut egress = Egress::default();
         egress.add_actions(actions);
-        egress.outputs = outputs(actions);
+        egress.is_sent = outputs(actions);
         egress
     }
 
@@ -107,7 +107,7 @@ mod tests {
             ("sample(sample=100.0%,actions(3))", true),
             ("check_pkt_len(size=200,gt(4),le(3))", false),
         ] {
-            assert_eq!(egress(text).outputs, sent, "{text}");
+            assert_eq!(egress(text).is_sent, sent, "{text}");
         }
     }
 

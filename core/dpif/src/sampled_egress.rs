@@ -28,7 +28,7 @@ pub struct OutTunnel {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Egress {
     /// The packet is sent.
-    pub outputs: bool,
+    pub is_sent: bool,
     /// The port of the last output.
     pub port: Option<PortNo>,
     /// The tunnel of the last output to a tunnel.

@@ -1,19 +1,19 @@
 //! The unique identifier of a datapath flow: a 128-bit hash of its masked key and its mask.
 //!
-//! The probability that two of a billion flows have the same ufid is 2^-64. Packets determine the keys, so the hash has
+//! The probability that any two of a billion flows have the same ufid is below 2^-64. Packets determine the keys, so the hash has
 //! secrets, which differ at each start of the switch.
 
-use cpu::Chain;
+use cpu::KeyedHash64;
 use units::Ufid;
 
 /// Computes ufids.
 #[derive(Clone, Copy, Debug)]
-pub struct Ufids([Chain; 2]);
+pub struct Ufids([KeyedHash64; 2]);
 
 impl Ufids {
     /// Derives the secrets from `seed`, which must be random.
     pub fn new(seed: u64) -> Ufids {
-        Ufids([b"ufid-low", b"ufid-top"].map(|half| Chain::new(cpu::derive(seed, half))))
+        Ufids([b"ufid-low", b"ufid-top"].map(|half| KeyedHash64::new(cpu::derive(seed, half))))
     }
 
     /// The ufid of a flow. `words`: index (below 128), value and mask of each word; words with mask 0 are ignored.
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn only_masked_bits_count_and_the_mask_does() {
+    fn the_ufid_depends_on_masked_bits_and_on_the_mask() {
         let (mut key, mut mask) = ([0; WORDS], [0; WORDS]);
         (key[0], key[7], mask[0]) = (3, 0x0a00_0001, u64::MAX);
         let first = of(&key, &mask, 7);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_places_are_the_same() {
+    fn each_word_and_value_gives_another_ufid() {
         let mut seen = std::collections::BTreeSet::new();
         for i in 0..WORDS {
             for value in [0, 1, 2, 3] {

@@ -60,7 +60,7 @@ impl Userspace {
 
     /// Returns whether the control half translates the packet and executes the result. A packet of a
     /// [protocol](SlowReason::PROTOCOLS) of the switch has already been translated when this action is executed.
-    pub fn is_translated(&self) -> bool {
+    pub fn needs_translation(&self) -> bool {
         matches!(self.cookie, UserspaceCookie::Slow { reason } if !reason.intersects(SlowReason::PROTOCOLS))
     }
 }

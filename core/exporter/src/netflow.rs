@@ -1,7 +1,7 @@
 //! NetFlow version 5: counters of IPv4 flows, computed from the counters of megaflows.
 
 use crate::Now;
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 use std::collections::HashMap;
 use units::Millis;
 

@@ -1,7 +1,7 @@
 //! Writes numbers in network byte order.
 
 /// Appends to a datagram.
-pub(crate) trait Write {
+pub(crate) trait WriteBigEndian {
     /// One byte.
     fn u8(&mut self, value: u8);
     /// Two bytes.
@@ -16,7 +16,7 @@ pub(crate) trait Write {
     fn set_u16(&mut self, at: usize, value: u16);
 }
 
-impl Write for Vec<u8> {
+impl WriteBigEndian for Vec<u8> {
     fn u8(&mut self, value: u8) {
         self.push(value);
     }

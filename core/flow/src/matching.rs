@@ -68,7 +68,7 @@ impl Match {
             return self.wildcard(field);
         }
         field.set_mask(&mut self.mask, mask);
-        field.set_parts(&mut self.flow, value);
+        field.set_without_tpid(&mut self.flow, value);
         self.mask_values(field);
     }
 

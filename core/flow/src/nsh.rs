@@ -27,7 +27,7 @@ pub struct Nsh {
 
 /// The context headers of metadata type 2 are too long, or their length is not a multiple of 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong;
+pub struct InvalidContextLength;
 
 impl Nsh {
     /// A new header as RFC 8300 §2.2 defines it: TTL 63, index 255.
@@ -63,10 +63,10 @@ impl Nsh {
     }
 
     /// Encodes the header. `md2`: context headers, if the metadata type is not 1.
-    pub fn header(&self, md2: &[u8]) -> Result<Vec<u8>, TooLong> {
+    pub fn header(&self, md2: &[u8]) -> Result<Vec<u8>, InvalidContextLength> {
         let len = if self.md_type == MD_TYPE_1 { MD1_LEN } else { 8 + md2.len() };
         if len > LEN_MAX || !len.is_multiple_of(4) {
-            return Err(TooLong);
+            return Err(InvalidContextLength);
         }
         let mut out = Vec::with_capacity(len);
         out.extend_from_slice(&self.first_word(len).to_be_bytes());
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_no_header() {
         let nsh = Nsh { md_type: 2, ..Nsh::NEW };
-        assert_eq!(nsh.header(&[0; 248]), Err(TooLong));
-        assert_eq!(nsh.header(&[0; 3]), Err(TooLong));
+        assert_eq!(nsh.header(&[0; 248]), Err(InvalidContextLength));
+        assert_eq!(nsh.header(&[0; 3]), Err(InvalidContextLength));
     }
 }

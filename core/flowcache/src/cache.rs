@@ -11,7 +11,7 @@ pub enum Entry {
 
 /// A result of the classifier, to be inserted into a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Learned {
+pub struct NewEntry {
     /// Hash of the packet's key.
     pub hash: u32,
     /// Index of the packet's megaflow.
@@ -35,7 +35,7 @@ pub trait FlowCache: Send {
 
     /// Returns whether the cache has few entries, so that they and their megaflows are in the CPU caches and need no
     /// prefetch.
-    fn is_near(&self) -> bool {
+    fn fits_cpu_caches(&self) -> bool {
         false
     }
 
@@ -49,7 +49,7 @@ pub trait FlowCache: Send {
     fn lookup(&mut self, hash: u32, resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32>;
 
     /// Inserts a result of the classifier. Results that the cache cannot represent are ignored.
-    fn insert(&mut self, learned: Learned);
+    fn insert(&mut self, new_entry: NewEntry);
 
     /// Reports how many packets of a port were looked up, and how many of them hit. Called once per batch.
     fn account(&mut self, _port: u32, _lookups: u32, _hits: u32) {}

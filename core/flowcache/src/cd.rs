@@ -3,7 +3,7 @@
 //! 16-bit values suffice for any number of megaflows, but each hit costs a look-up in that subtable.
 
 use crate::bucket::{Bucket, Narrow, other_bucket, signature};
-use crate::{Entry, FlowCache, Learned};
+use crate::{Entry, FlowCache, NewEntry};
 use cpu::{Advise, Table, prefetch_read};
 
 /// Number of buckets in the proposal: 4 MB in total.
@@ -56,9 +56,9 @@ impl FlowCache for Cd {
         None
     }
 
-    fn insert(&mut self, learned: Learned) {
-        let (signature, value) = (signature(learned.hash), u32::from(learned.subtable));
-        let candidates = self.candidates(learned.hash);
+    fn insert(&mut self, new_entry: NewEntry) {
+        let (signature, value) = (signature(new_entry.hash), u32::from(new_entry.subtable));
+        let candidates = self.candidates(new_entry.hash);
         for at in candidates {
             let b = &self.buckets[at];
             let ways = b.ways(signature);

@@ -1,7 +1,7 @@
 //! DFC as proposed in 2018: a million pointers to megaflows, one for each hash value, without a signature. So each
 //! look-up that finds an entry must read the megaflow to verify the entry.
 
-use crate::{Entry, FlowCache, Learned};
+use crate::{Entry, FlowCache, NewEntry};
 use cpu::{Advise, Table, prefetch_read};
 
 /// Number of entries in the proposal: 1 Mi entries of 8 bytes are 8 MB.
@@ -44,9 +44,9 @@ impl FlowCache for Dfc {
         resolve(Entry::Megaflow(self.candidate(hash)?))
     }
 
-    fn insert(&mut self, learned: Learned) {
-        let at = self.at(learned.hash);
-        self.entries[at] = u64::from(learned.megaflow);
+    fn insert(&mut self, new_entry: NewEntry) {
+        let at = self.at(new_entry.hash);
+        self.entries[at] = u64::from(new_entry.megaflow);
     }
 
     fn clear(&mut self) {

@@ -6,7 +6,7 @@
 //! use, the entry with the lower hash is replaced. So the miss ratios are those of Open vSwitch, and the cost of a
 //! hit is lower.
 
-use crate::{Entry, FlowCache, Learned};
+use crate::{Entry, FlowCache, NewEntry};
 use cpu::{Advise, Table, prefetch_read};
 
 /// An entry. `index` is the megaflow index plus one, so that zero means empty.
@@ -44,9 +44,9 @@ impl Emc {
 
     /// Inserts the flow with the configured probability.
     #[inline]
-    pub fn insert_by_chance(&mut self, learned: Learned) {
+    pub fn insert_by_chance(&mut self, new_entry: NewEntry) {
         if self.threshold != 0 && self.random.u32(..) <= self.threshold {
-            self.insert(learned);
+            self.insert(new_entry);
         }
     }
 }
@@ -74,14 +74,14 @@ impl FlowCache for Emc {
         })
     }
 
-    fn insert(&mut self, learned: Learned) {
-        let Some(index) = learned.megaflow.checked_add(1) else { return };
-        let candidates = [self.at(learned.hash, 0), self.at(learned.hash, self.ways - 1)];
-        let same = |&at: &usize| self.entries[at].index != 0 && self.entries[at].hash == learned.hash;
+    fn insert(&mut self, new_entry: NewEntry) {
+        let Some(index) = new_entry.megaflow.checked_add(1) else { return };
+        let candidates = [self.at(new_entry.hash, 0), self.at(new_entry.hash, self.ways - 1)];
+        let same = |&at: &usize| self.entries[at].index != 0 && self.entries[at].hash == new_entry.hash;
         let free = |&at: &usize| self.entries[at].index == 0;
         let at = candidates.iter().copied().find(same).or_else(|| candidates.iter().copied().find(free));
         let lower = if self.entries[candidates[1]].hash < self.entries[candidates[0]].hash { 1 } else { 0 };
-        self.entries[at.unwrap_or(candidates[lower])] = EmcEntry { hash: learned.hash, index };
+        self.entries[at.unwrap_or(candidates[lower])] = EmcEntry { hash: new_entry.hash, index };
     }
 
     fn clear(&mut self) {

@@ -22,7 +22,7 @@ struct Yield {
     entries: u32,
     is_low: bool,
     /// Number of new entries that wanted to evict another entry, modulo 256.
-    turn: u8,
+    evict_requests: u8,
 }
 
 /// The governor of one cache; see the module documentation.
@@ -51,16 +51,20 @@ impl Governor {
         let port = &mut self.ports[port as usize % SLOTS];
         port.entries += 1;
         if port.entries >= JUDGED_ENTRIES {
-            *port = Yield { is_low: port.hits < port.entries, turn: port.turn, ..Yield::default() };
+            *port = Yield {
+                is_low: port.hits < port.entries,
+                evict_requests: port.evict_requests,
+                ..Yield::default()
+            };
         }
     }
 
     /// Returns whether a new entry of the port may evict another entry.
     #[inline]
-    pub fn admits(&mut self, port: u32) -> bool {
+    pub fn may_evict(&mut self, port: u32) -> bool {
         let port = &mut self.ports[port as usize % SLOTS];
-        port.turn = port.turn.wrapping_add(1);
-        !port.is_low || u32::from(port.turn) % EVICTING_SHARE == 0
+        port.evict_requests = port.evict_requests.wrapping_add(1);
+        !port.is_low || u32::from(port.evict_requests) % EVICTING_SHARE == 0
     }
 }
 
@@ -76,7 +80,7 @@ mod tests {
             governor.count_inserted(2);
             governor.count_hits(2, 3);
         }
-        let admitted = |g: &mut Governor, port| (0..3200).filter(|_| g.admits(port)).count();
+        let admitted = |g: &mut Governor, port| (0..3200).filter(|_| g.may_evict(port)).count();
         assert_eq!((admitted(&mut governor, 1), admitted(&mut governor, 2)), (100, 3200));
         governor.count_hits(1, JUDGED_ENTRIES);
         for _ in 0..JUDGED_ENTRIES {

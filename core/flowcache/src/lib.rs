@@ -12,26 +12,26 @@
 //! Sources: `lib/dpif-netdev-private-dfc.h` of Open vSwitch for the sizes and rules of EMC and SMC; the discussion on
 //! ovs-dev in 2018 for DFC and CD.
 
+pub mod any_cache;
 pub mod bucket;
 pub mod cache;
 pub mod cd;
-pub mod choice;
 pub mod dfc;
 pub mod emc;
-pub mod front;
 pub mod governor;
 pub mod smc;
 pub mod unified;
+pub mod with_emc;
 
+pub use any_cache::{Cache, CacheParams, Kind};
 pub use bucket::{Narrow, Wide};
-pub use cache::{Entry, FlowCache, Learned};
+pub use cache::{Entry, FlowCache, NewEntry};
 pub use cd::Cd;
-pub use choice::{Cache, Choice, Kind};
 pub use dfc::Dfc;
 pub use emc::Emc;
-pub use front::{Front, NoCache};
 pub use smc::Smc;
 pub use unified::Unified;
+pub use with_emc::{NoCache, WithEmc};
 
 #[cfg(test)]
 mod reference;

@@ -11,7 +11,7 @@ use units::Millis;
 /// The operations of a reference implementation. `right` returns whether an entry resolves.
 trait Reference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry>;
-    fn insert(&mut self, learned: Learned);
+    fn insert(&mut self, new_entry: NewEntry);
 }
 
 /// A way: signature, value, and whether the entry was used since the hand passed it.
@@ -75,7 +75,7 @@ impl Reference for UnifiedReference {
         None
     }
 
-    fn insert(&mut self, new: Learned) {
+    fn insert(&mut self, new: NewEntry) {
         if new.megaflow > self.largest {
             return;
         }
@@ -107,7 +107,7 @@ impl Reference for UnifiedReference {
         let free = places.iter().find_map(|&b| Some((b, self.buckets[b].iter().position(Option::is_none)?)));
         let (bucket, way) = match free {
             Some(place) => place,
-            None if !self.governor.admits(new.port) => return,
+            None if !self.governor.may_evict(new.port) => return,
             None => {
                 let ways = self.buckets[places[0]].len();
                 let hand = self.hand % ways;
@@ -146,7 +146,7 @@ impl Reference for CdReference {
         entries.filter(|e| e.0 == signature_of(hash)).map(|e| Entry::Subtable(e.1 as u16)).find(|&e| right(e))
     }
 
-    fn insert(&mut self, new: Learned) {
+    fn insert(&mut self, new: NewEntry) {
         let (places, wanted) = (self.places(new.hash), (signature_of(new.hash), u32::from(new.subtable)));
         if places.iter().any(|&b| self.buckets[b].iter().flatten().any(|e| (e.0, e.1) == wanted)) {
             return;
@@ -173,7 +173,7 @@ impl Reference for SmcReference {
         Some(Entry::Megaflow(u32::from(first.1))).filter(|&e| right(e))
     }
 
-    fn insert(&mut self, new: Learned) {
+    fn insert(&mut self, new: NewEntry) {
         if new.megaflow >= 0xffff {
             return;
         }
@@ -194,7 +194,7 @@ impl Reference for DfcReference {
         self.0.get(&(hash % self.1)).map(|&i| Entry::Megaflow(i)).filter(|&e| right(e))
     }
 
-    fn insert(&mut self, new: Learned) {
+    fn insert(&mut self, new: NewEntry) {
         self.0.insert(new.hash % self.1, new.megaflow);
     }
 }
@@ -218,7 +218,7 @@ impl Reference for EmcReference {
         there.filter(|e| e.0 == hash).map(|e| Entry::Megaflow(e.1)).find(|&e| right(e))
     }
 
-    fn insert(&mut self, new: Learned) {
+    fn insert(&mut self, new: NewEntry) {
         let places = self.at(new.hash);
         let hash_at = |at: &u32| self.places.get(at).map(|e| e.0);
         let same = places.iter().find(|at| hash_at(at) == Some(new.hash));
@@ -267,9 +267,9 @@ fn agree(
             let found = cache.lookup(hash, |e| right(e).then_some(megaflow));
             prop_assert_eq!(found, reference.lookup(hash, &right).map(|_| megaflow));
         } else {
-            let learned = Learned { hash, megaflow, subtable, port: op.flow % 3 };
-            cache.insert(learned);
-            reference.insert(learned);
+            let new_entry = NewEntry { hash, megaflow, subtable, port: op.flow % 3 };
+            cache.insert(new_entry);
+            reference.insert(new_entry);
         }
     }
     Ok(())
@@ -316,30 +316,32 @@ proptest! {
     }
 }
 
-fn learned(i: u32) -> Learned {
+fn new_entry(i: u32) -> NewEntry {
     let x = u64::from(i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Learned { hash: (x ^ x >> 29) as u32, megaflow: i, subtable: i as u16, port: 1 }
+    NewEntry { hash: (x ^ x >> 29) as u32, megaflow: i, subtable: i as u16, port: 1 }
 }
 
 fn finds(cache: &mut Cache, i: u32) -> bool {
     let right = |e| (e == Entry::Megaflow(i) || e == Entry::Subtable(i as u16)).then_some(i);
-    each_cache!(cache, c => c.lookup(learned(i).hash, right)) == Some(i)
+    each_cache!(cache, c => c.lookup(new_entry(i).hash, right)) == Some(i)
 }
 
 #[test]
 fn every_kind_inserts_and_clears() {
     for (name, kind) in Kind::ALL {
         assert_eq!((Kind::parse(name), kind.name()), (Some(kind), name));
-        let mut cache = Cache::new(&Choice { kind, emc_insert_inv_prob: 1, ..Choice::default() }, None);
-        each_cache!(&mut cache, c => c.insert(learned(7)));
-        each_cache!(&cache, c => c.prefetch(learned(7).hash));
+        let mut cache =
+            Cache::new(&CacheParams { kind, emc_insert_inv_prob: 1, ..CacheParams::default() }, None);
+        each_cache!(&mut cache, c => c.insert(new_entry(7)));
+        each_cache!(&cache, c => c.prefetch(new_entry(7).hash));
         assert!(finds(&mut cache, 7) && !finds(&mut cache, 8), "{name}");
         assert!(cache.bytes() > 0 && cache.capacity() >= 8192 && cache.largest_table().1 > 0, "{name}");
         each_cache!(&mut cache, c => c.clear());
         assert!(!finds(&mut cache, 7), "{name}");
     }
     assert_eq!(Kind::parse("dcf"), None);
-    let none = Cache::new(&Choice { kind: Kind::Ovs, emc_insert_inv_prob: 0, ..Choice::default() }, None);
+    let none =
+        Cache::new(&CacheParams { kind: Kind::Ovs, emc_insert_inv_prob: 0, ..CacheParams::default() }, None);
     assert_eq!((none.bytes(), none.capacity()), (0, 0));
 }
 
@@ -359,7 +361,7 @@ fn more_megaflows_than_16_bit_indices() {
     let large = 65_536..66_000;
     for turn in 0..2 {
         for i in large.clone() {
-            each_cache!(&mut cache, c => c.insert(learned(i)));
+            each_cache!(&mut cache, c => c.insert(new_entry(i)));
         }
         assert_eq!(large.clone().all(|i| finds(&mut cache, i)), turn == 1);
         cache.maintain(Millis(turn));
@@ -370,7 +372,7 @@ fn more_megaflows_than_16_bit_indices() {
 #[test]
 fn one_hash_holds_several_megaflows_and_evicts_old_ones() {
     let mut cache = Unified::<Narrow>::new(16, 16, None);
-    let hash = learned(1).hash;
+    let hash = new_entry(1).hash;
     let seen = |cache: &mut Unified<Narrow>| {
         let mut seen = Vec::new();
         cache.lookup(hash, |e| {
@@ -380,7 +382,7 @@ fn one_hash_holds_several_megaflows_and_evicts_old_ones() {
         seen.len()
     };
     for (i, n) in [(7, 1), (8, 2), (8, 2), (9, 3), (10, 3), (11, 3)] {
-        cache.insert(Learned { megaflow: i, ..learned(1) });
+        cache.insert(NewEntry { megaflow: i, ..new_entry(1) });
         assert_eq!(seen(&mut cache), n);
         assert_eq!(cache.lookup(hash, |e| (e == Entry::Megaflow(i)).then_some(i)), Some(i));
     }
@@ -390,9 +392,9 @@ fn one_hash_holds_several_megaflows_and_evicts_old_ones() {
 fn a_working_set_of_the_cache_size_mostly_stays() {
     let mut cache = Unified::<Narrow>::new(256, 256, None);
     let n = cache.capacity() as u32 * 9 / 10;
-    (0..n).for_each(|i| cache.insert(learned(i)));
+    (0..n).for_each(|i| cache.insert(new_entry(i)));
     let right = |i| move |e| (e == Entry::Megaflow(i)).then_some(i);
-    let hits = (0..n).filter(|&i| cache.lookup(learned(i).hash, right(i)).is_some()).count();
+    let hits = (0..n).filter(|&i| cache.lookup(new_entry(i).hash, right(i)).is_some()).count();
     assert!(hits as u32 > n * 98 / 100, "{hits} of {n}");
 }
 
@@ -400,9 +402,9 @@ fn a_working_set_of_the_cache_size_mostly_stays() {
 fn grows_when_crowded_and_shrinks_when_idle() {
     let mut cache = Unified::<Narrow>::new(16, 64, None);
     for i in 0..5000 {
-        let hits = cache.lookup(learned(i).hash, |e| (e == Entry::Megaflow(i)).then_some(i)).iter().count();
+        let hits = cache.lookup(new_entry(i).hash, |e| (e == Entry::Megaflow(i)).then_some(i)).iter().count();
         cache.account(1, 1, hits as u32);
-        cache.insert(learned(i));
+        cache.insert(new_entry(i));
     }
     let before = cache.capacity();
     cache.maintain(Millis(1));
@@ -420,14 +422,14 @@ fn single_packet_flows_do_not_evict_others() {
     let mut missed = 0;
     for turn in 0..200u32 {
         for i in 0..victims {
-            let hit = cache.lookup(learned(i).hash, |e| (e == Entry::Megaflow(i)).then_some(i)).is_some();
+            let hit = cache.lookup(new_entry(i).hash, |e| (e == Entry::Megaflow(i)).then_some(i)).is_some();
             cache.account(port, 1, u32::from(hit));
             if !hit {
-                cache.insert(Learned { port, ..learned(i) });
+                cache.insert(NewEntry { port, ..new_entry(i) });
                 missed += u32::from(turn >= 20);
             }
             // For each packet of the working set, one packet of a scan, each of a different flow.
-            let scan = Learned { megaflow: 60_000, port: 3, ..learned(10_000 + turn * victims + i) };
+            let scan = NewEntry { megaflow: 60_000, port: 3, ..new_entry(10_000 + turn * victims + i) };
             cache.account(3, 1, 0);
             cache.insert(scan);
         }

@@ -3,7 +3,7 @@
 //! verified, and in a full bucket a random entry is evicted. Bits 0 to 17 of the hash select the bucket and bits 16
 //! to 31 are the signature: two bits are used for both.
 
-use crate::{Entry, FlowCache, Learned};
+use crate::{Entry, FlowCache, NewEntry};
 use cpu::{Advise, Table, prefetch_read};
 
 const WAYS: usize = 4;
@@ -65,13 +65,13 @@ impl FlowCache for Smc {
         resolve(Entry::Megaflow(self.find(hash)?))
     }
 
-    fn insert(&mut self, learned: Learned) {
-        let Ok(index) = u16::try_from(learned.megaflow) else { return };
+    fn insert(&mut self, new_entry: NewEntry) {
+        let Ok(index) = u16::try_from(new_entry.megaflow) else { return };
         if index == NONE {
             return;
         }
-        let signature = (learned.hash >> 16) as u16;
-        let at = self.bucket(learned.hash);
+        let signature = (new_entry.hash >> 16) as u16;
+        let at = self.bucket(new_entry.hash);
         let bucket = &mut self.buckets[at];
         let same = (0..WAYS).find(|&w| bucket.signature[w] == signature);
         let free = || bucket.index.iter().position(|&i| i == NONE);

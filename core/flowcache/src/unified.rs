@@ -12,7 +12,7 @@
 
 use crate::bucket::{Bucket, Narrow, Wide, other_bucket, signature};
 use crate::governor::Governor;
-use crate::{Entry, FlowCache, Learned};
+use crate::{Entry, FlowCache, NewEntry};
 use cpu::{Advise, Table, prefetch_read};
 use units::Millis;
 
@@ -25,9 +25,9 @@ pub const MAX_WIDE_BUCKETS: usize = 1 << 17;
 /// Maximum number of entries with the same signature in the two buckets of a hash.
 pub const SAME_SIGNATURE_MAX: usize = 3;
 /// Up to this number of entries, look-ups read only the CPU's L1 and L2 caches.
-const NEAR: usize = 256;
+const CPU_CACHED_ENTRIES_MAX: usize = 256;
 /// A cache that had no look-up for this many milliseconds shrinks.
-const IDLE: u64 = 10_000;
+const IDLE_MS: u64 = 10_000;
 
 /// The unified cache; see the module documentation.
 pub struct Unified<B: Bucket = Narrow> {
@@ -41,7 +41,7 @@ pub struct Unified<B: Bucket = Narrow> {
     evictions: u64,
     has_large_index: bool,
     /// The value of `total_lookups` when it last changed, and the time of that change.
-    seen: (u64, Millis),
+    last_change: (u64, Millis),
     /// Number of look-ups since the cache was created. `lookups` and `evictions` are counted since the last decision
     /// on the size.
     total_lookups: u64,
@@ -64,7 +64,7 @@ impl<B: Bucket> Unified<B> {
             lookups: 0,
             evictions: 0,
             has_large_index: false,
-            seen: (0, Millis(0)),
+            last_change: (0, Millis(0)),
             total_lookups: 0,
             limits: (min, max),
             advise,
@@ -132,9 +132,9 @@ impl<B: Bucket> Unified<B> {
     /// Lets the cache grow or shrink, which drops its entries. Call it between batches from time to time.
     pub fn maintain(&mut self, now: Millis) {
         let n = self.buckets.len();
-        if self.seen.0 != self.total_lookups {
-            self.seen = (self.total_lookups, now);
-        } else if n > self.limits.0 && now.0.saturating_sub(self.seen.1.0) > IDLE {
+        if self.last_change.0 != self.total_lookups {
+            self.last_change = (self.total_lookups, now);
+        } else if n > self.limits.0 && now.0.saturating_sub(self.last_change.1.0) > IDLE_MS {
             return self.resize(self.limits.0);
         }
         let crowded = self.evictions > self.lookups / 128 && self.evictions > n as u64;
@@ -163,8 +163,8 @@ impl<B: Bucket> FlowCache for Unified<B> {
     const CANDIDATE_IS_HIT: bool = true;
 
     #[inline(always)]
-    fn is_near(&self) -> bool {
-        self.filled <= NEAR
+    fn fits_cpu_caches(&self) -> bool {
+        self.filled <= CPU_CACHED_ENTRIES_MAX
     }
 
     #[inline(always)]
@@ -197,8 +197,8 @@ impl<B: Bucket> FlowCache for Unified<B> {
         None
     }
 
-    fn insert(&mut self, learned: Learned) {
-        let Learned { hash, megaflow, port, .. } = learned;
+    fn insert(&mut self, new_entry: NewEntry) {
+        let NewEntry { hash, megaflow, port, .. } = new_entry;
         if megaflow > B::LARGEST {
             self.has_large_index = true;
             return;
@@ -237,7 +237,7 @@ impl<B: Bucket> FlowCache for Unified<B> {
             None => {
                 // An eviction counts towards growth even if the governor refuses it.
                 self.evictions += 1;
-                if !self.governor.admits(port) {
+                if !self.governor.may_evict(port) {
                     return;
                 }
                 (first, self.victim(first))
@@ -281,7 +281,7 @@ mod tests {
         let hash = |mac: u64| cpu::hash_line(&[0, 0, mac << 16, 0, 0, 0, 0, 0], &mask, secret);
         let mut cache: Unified = Unified::new(MIN_BUCKETS, MIN_BUCKETS, None);
         for (&mac, megaflow) in macs.iter().zip(0..) {
-            cache.insert(Learned { hash: hash(mac), megaflow, subtable: 0, port: 1 });
+            cache.insert(NewEntry { hash: hash(mac), megaflow, subtable: 0, port: 1 });
         }
         let mut is_held = |(&mac, index): (&u64, u32)| {
             let resolve = |entry| (entry == Entry::Megaflow(index)).then_some(index);

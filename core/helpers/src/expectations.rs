@@ -63,35 +63,35 @@ pub struct Expectation<N> {
 #[derive(Debug)]
 struct Entry<N> {
     parent: Parent<N>,
-    /// Number of expectations that were added before; it orders the expectations by age.
-    age: u64,
+    /// Number of expectations that were added before; it orders the expectations by sequence.
+    sequence: u64,
 }
 
 #[derive(Debug)]
 struct Tables<N> {
     by_endpoints: BTreeMap<Endpoints, Entry<N>>,
-    /// Expectations of each control connection by their age.
+    /// Expectations of each control connection by their sequence.
     by_parent: BTreeMap<Endpoints, BTreeMap<u64, Endpoints>>,
     shares: ZoneShares<Endpoints>,
-    /// The age of the next expectation.
-    next_age: u64,
+    /// The sequence of the next expectation.
+    next_sequence: u64,
 }
 
 impl<N: Copy> Tables<N> {
     /// Adds an expectation that is not in the table.
     fn insert(&mut self, endpoints: Endpoints, parent: Parent<N>) {
-        let age = self.next_age;
-        self.next_age += 1;
-        self.by_parent.entry(parent.endpoints).or_default().insert(age, endpoints);
-        self.shares.insert(endpoints.zone, age, endpoints);
-        self.by_endpoints.insert(endpoints, Entry { parent, age });
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.by_parent.entry(parent.endpoints).or_default().insert(sequence, endpoints);
+        self.shares.insert(endpoints.zone, sequence, endpoints);
+        self.by_endpoints.insert(endpoints, Entry { parent, sequence });
     }
 
     fn remove(&mut self, endpoints: &Endpoints) {
-        let Some(Entry { parent, age }) = self.by_endpoints.remove(endpoints) else { return };
-        self.shares.remove(endpoints.zone, age);
+        let Some(Entry { parent, sequence }) = self.by_endpoints.remove(endpoints) else { return };
+        self.shares.remove(endpoints.zone, sequence);
         if let Some(of_parent) = self.by_parent.get_mut(&parent.endpoints) {
-            of_parent.remove(&age);
+            of_parent.remove(&sequence);
             if of_parent.is_empty() {
                 self.by_parent.remove(&parent.endpoints);
             }
@@ -126,7 +126,7 @@ impl<N> Default for Expectations<N> {
 impl<N> Expectations<N> {
     pub(crate) fn with_limit(limit: usize) -> Expectations<N> {
         let (by_endpoints, by_parent) = (BTreeMap::new(), BTreeMap::new());
-        let tables = Tables { by_endpoints, by_parent, shares: ZoneShares::default(), next_age: 0 };
+        let tables = Tables { by_endpoints, by_parent, shares: ZoneShares::default(), next_sequence: 0 };
         Expectations { count: AtomicUsize::new(0), limit, tables: Mutex::new(tables) }
     }
 }

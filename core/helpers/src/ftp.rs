@@ -33,7 +33,7 @@ pub struct Announcement {
     /// Byte range of the address text in the payload; empty if the message has no address.
     pub text: Range<usize>,
     /// The message has the notation of RFC 959: six numbers separated by commas. Otherwise it has the notation of RFC 2428.
-    pub is_classic: bool,
+    pub is_rfc959: bool,
 }
 
 /// What a segment of an FTP control connection contains.
@@ -143,7 +143,7 @@ fn classic(parser: &mut Parser<'_>, mode: Mode) -> Option<Announcement> {
     let low = parser.number(255)?;
     let address = Some(IpAddr::V4(Ipv4Addr::from(octets)));
     let port = (high << 8 | low) as u16;
-    Some(Announcement { mode, address, port, text: first..end, is_classic: true })
+    Some(Announcement { mode, address, port, text: first..end, is_rfc959: true })
 }
 
 /// `|2|2001:db8::1|5282|`, with any delimiter (RFC 2428 §2).
@@ -164,7 +164,7 @@ fn extended_address(parser: &mut Parser<'_>) -> Option<Announcement> {
     parser.expect(delimiter)?;
     let port = parser.number(u16::MAX.into())? as u16;
     parser.expect(delimiter)?;
-    Some(Announcement { mode: Mode::Active, address: Some(address), port, text: range, is_classic: false })
+    Some(Announcement { mode: Mode::Active, address: Some(address), port, text: range, is_rfc959: false })
 }
 
 /// `… (|||6446|)`
@@ -175,7 +175,7 @@ fn extended_port(parser: &mut Parser<'_>) -> Option<Announcement> {
     parser.expect(delimiter)?;
     let port = parser.number(u16::MAX.into())? as u16;
     parser.expect(delimiter)?;
-    Some(Announcement { mode: Mode::Passive, address: None, port, text: 0..0, is_classic: false })
+    Some(Announcement { mode: Mode::Passive, address: None, port, text: 0..0, is_rfc959: false })
 }
 
 /// Consumes any visible character that is neither a digit nor part of an address.
@@ -186,7 +186,7 @@ fn delimiter(parser: &mut Parser<'_>) -> Option<u8> {
 }
 
 /// Formats an address for an announcement.
-pub fn address_text(address: IpAddr, is_classic: bool) -> String {
+pub fn address_text(address: IpAddr, is_rfc959: bool) -> String {
     let text = address.to_string();
-    if is_classic { text.replace('.', ",") } else { text }
+    if is_rfc959 { text.replace('.', ",") } else { text }
 }

@@ -16,7 +16,7 @@ fn announced(text: &str, v6: bool) -> Option<Announcement> {
 fn summary(text: &str, v6: bool) -> Option<(Mode, String, u16)> {
     let found = announced(text, v6)?;
     if let Some(address) = found.address {
-        assert_eq!(address_text(address, found.is_classic), text[found.text.clone()]);
+        assert_eq!(address_text(address, found.is_rfc959), text[found.text.clone()]);
     }
     Some((found.mode, text[found.text].to_owned(), found.port))
 }

@@ -12,8 +12,8 @@ use std::str;
 pub struct Origin {
     /// The server's name that the client used, without port. `None`: the client sent no name; browsers always send it.
     pub host: Option<String>,
-    /// A page of another site sent the request, not the user.
-    pub is_foreign_page: bool,
+    /// A page of another origin sent the request, not the user (`Sec-Fetch-Site`).
+    pub is_cross_origin: bool,
 }
 
 impl Origin {
@@ -29,8 +29,8 @@ impl Origin {
             return None;
         }
         let site = values("sec-fetch-site").next().transpose().ok()?;
-        let is_foreign_page = site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
-        Some(Origin { host: authority.or(host).map(without_port), is_foreign_page })
+        let is_cross_origin = site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+        Some(Origin { host: authority.or(host).map(without_port), is_cross_origin })
     }
 }
 
@@ -41,8 +41,8 @@ fn without_port(host: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Whether no foreign site can have this name. Safe are: an address; a name without a dot, because sites in the public DNS have a dot; `localhost`;
-/// and `names`, the server's own names.
+/// Returns whether no other site can have this host name. Safe hosts are IP addresses, names without a dot
+/// (sites in the public DNS have one), names that end with `.localhost`, and `names`, the server's own names.
 pub fn is_safe_host(host: &str, names: &[String]) -> bool {
     let in_brackets = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     host.parse::<Ipv4Addr>().is_ok()
@@ -86,7 +86,7 @@ mod tests {
             [("cross-site", true), ("same-site", true), ("same-origin", false), ("none", false)]
         {
             assert_eq!(
-                origin(&[("Sec-Fetch-Site", site)], None).unwrap().is_foreign_page,
+                origin(&[("Sec-Fetch-Site", site)], None).unwrap().is_cross_origin,
                 is_foreign,
                 "{site}"
             );

@@ -10,7 +10,7 @@ const HEAD: &str = "# Metrics
 The metrics that `/metrics` and `/api/metrics` have ([how to get them](guide/observability.md)). This page is made from the table in
 `core/metrics/src/table.rs`: `sluice metrics --markdown`.
 
-An object is left out when its kind has reached the limit that is stated below; `sluice_left_out_objects` counts what is left out.
+An object is omitted when its kind has reached the limit that is stated below; `sluice_metrics_omitted_objects` counts the omitted objects.
 ";
 
 /// Generates the page.

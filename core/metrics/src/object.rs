@@ -39,7 +39,7 @@ objects! {
     /// the build
     Build = ["version", "compatible_with"], 1;
     /// kinds of objects left out
-    LeftOut = ["object"], 64;
+    Omitted = ["object"], 64;
     /// answers of the metrics server
     Answer = ["code"], 32;
     /// datapaths

@@ -3,7 +3,7 @@
 use crate::histogram::Histogram;
 use crate::metric::Metric;
 use crate::object::Object;
-use crate::table::{ALL, LEFT_OUT};
+use crate::table::{ALL, OMITTED};
 use std::fmt::Write;
 
 /// A value.
@@ -124,9 +124,9 @@ impl Samples {
         for object in Object::ALL {
             let left = self.left_out[*object as usize];
             if (left > 0 || *object == Object::Port)
-                && let Some(labels) = self.object(Object::LeftOut, &[object.plural()])
+                && let Some(labels) = self.object(Object::Omitted, &[object.plural()])
             {
-                self.set(&LEFT_OUT, labels, left);
+                self.set(&OMITTED, labels, left);
             }
         }
     }

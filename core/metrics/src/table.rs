@@ -50,11 +50,11 @@ metrics! {
         /// Whether the database is connected.
         DATABASE_CONNECTED = "sluice_database_connected", Gauge, None;
         /// Number of the configuration that the database asks for (next_cfg).
-        DATABASE_WANTED = "sluice_database_wanted_configuration", Gauge, None;
+        DATABASE_NEXT_CFG = "sluice_database_next_cfg", Gauge, None;
         /// Interfaces that could not be created or whose device is gone.
         FAILED_INTERFACES = "sluice_failed_interfaces", Gauge, None;
         /// Age of the view that the main thread last published for the metrics. Counters of poll threads are read when metrics are requested.
-        SNAPSHOT_AGE = "sluice_snapshot_age_seconds", Gauge, Seconds;
+        VIEW_AGE = "sluice_metrics_view_age_seconds", Gauge, Seconds;
         /// CPU time of the main thread for publishing the state that metrics show.
         PUBLISH_SECONDS = "sluice_publish_cpu_seconds_total", Counter, Seconds;
         /// CPU time of the thread that answers requests for metrics.
@@ -62,15 +62,15 @@ metrics! {
         /// Open connections to the metrics server.
         SERVER_CONNECTIONS = "sluice_metrics_server_connections", Gauge, None;
         /// Connections that the metrics server closed: too slow, or more than its limit.
-        SERVER_CUT = "sluice_metrics_server_cut_connections_total", Counter, None;
+        SERVER_CLOSED = "sluice_metrics_server_closed_connections_total", Counter, None;
     }
     Build {
         /// The version of the switch, and the version of Open vSwitch whose interfaces it has.
         BUILD = "sluice_build_info", Info, None;
     }
-    LeftOut {
+    Omitted {
         /// Objects that are not in the metrics because their kind has reached its limit.
-        LEFT_OUT = "sluice_left_out_objects", Gauge, None;
+        OMITTED = "sluice_metrics_omitted_objects", Gauge, None;
     }
     Answer {
         /// Requests that the metrics server has answered, by status code.
@@ -152,7 +152,7 @@ metrics! {
         /// Packets that the thread sent.
         THREAD_SENT = "sluice_thread_sent_packets_total", Counter, None;
         /// Bursts that the thread passed to devices.
-        THREAD_BATCHES = "sluice_thread_output_batches_total", Counter, None;
+        THREAD_BURSTS = "sluice_thread_output_bursts_total", Counter, None;
         /// Look-ups that the thread's flow cache answered.
         THREAD_CACHE_HITS = "sluice_thread_flow_cache_hits_total", Counter, None;
         /// Look-ups that the megaflow table answered.
@@ -263,7 +263,7 @@ metrics! {
         PORT_LINK_RESETS = "sluice_port_link_changes_total", Counter, None;
         /// MTU of the port.
         PORT_MTU = "sluice_port_mtu_bytes", Gauge, Bytes;
-        /// VLAN of an access port, native VLAN of a trunk, or service VLAN; not there for other trunks.
+        /// VLAN of an access port, native VLAN of a trunk, or service VLAN; absent for other trunks.
         PORT_VLAN = "sluice_port_vlan", Gauge, None;
         /// Speed of the port's link.
         PORT_SPEED = "sluice_port_speed_bytes_per_second", Gauge, BytesPerSecond;
@@ -277,7 +277,7 @@ metrics! {
         PORT_LACP_CURRENT = "sluice_port_lacp_current", Gauge, None;
     }
     PortInfo {
-        /// The type of the port, its OpenFlow number, and what OVN calls it: iface-id, or the chassis of a tunnel.
+        /// The type of the port, its OpenFlow number, and its OVN identifier: iface-id, or the chassis of a tunnel.
         PORT = "sluice_port_info", Info, None;
     }
     PortDrop {

@@ -45,7 +45,7 @@ fn prometheus_text() {
         "sluice_thread_busy_seconds_total{datapath=\"netdev@ovs-netdev\",thread=\"pmd-c01\"} 1.5",
         "sluice_rxq_forecast_ratio{datapath=\"netdev@ovs-netdev\",port=\"p\",queue=\"0\"} 0",
         "# TYPE sluice_build_info gauge",
-        "sluice_left_out_objects{object=\"ports\"} 0",
+        "sluice_metrics_omitted_objects{object=\"ports\"} 0",
     ] {
         assert!(text.lines().any(|l| l == line), "{line}\nis not in\n{text}");
     }
@@ -102,7 +102,7 @@ fn objects_beyond_the_limit_are_counted() {
     }
     samples.finish();
     let text = String::from_utf8(render(&samples, Format::Prometheus)).unwrap();
-    assert!(text.contains("\nsluice_left_out_objects{object=\"drop reasons\"} 3\n"));
+    assert!(text.contains("\nsluice_metrics_omitted_objects{object=\"drop reasons\"} 3\n"));
     assert_eq!(samples.len(), Object::Drop.limit() + 2);
 }
 

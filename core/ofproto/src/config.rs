@@ -73,7 +73,7 @@ impl Ofproto {
             config.evict_by_openflow = tm.eviction.unwrap_or(config.evict_by_openflow);
             if let Some(on) = tm.vacancy_events {
                 config.vacancy_thresholds = (down, up);
-                config.vacancy = on.then(|| config.vacancy.unwrap_or(next));
+                config.next_vacancy_event = on.then(|| config.next_vacancy_event.unwrap_or(next));
             }
             if !config.evicts() {
                 t.eviction_changed();
@@ -85,12 +85,12 @@ impl Ofproto {
 
     /// The tables whose vacancy has crossed a threshold because of these changes, with the direction.
     pub fn vacancy_events(&mut self, changes: &TableChanges) -> Vec<(u8, VacancyEvent)> {
-        let watched = |table: &u8| self.state.tables[*table].config.vacancy.is_some();
+        let watched = |table: &u8| self.state.tables[*table].config.next_vacancy_event.is_some();
         let touched: BTreeSet<u8> = changes.flows.iter().map(|c| c.rule().table).filter(watched).collect();
         let mut events = Vec::new();
         for id in touched {
             let table = &self.state.tables[id];
-            let Some(awaited) = table.config.vacancy else { continue };
+            let Some(awaited) = table.config.next_vacancy_event else { continue };
             let (down, up) = table.config.vacancy_thresholds;
             let vacancy = table.vacancy();
             let next = match awaited {
@@ -98,7 +98,7 @@ impl Ofproto {
                 VacancyEvent::Up if vacancy > up => VacancyEvent::Down,
                 _ => continue,
             };
-            Arc::make_mut(&mut self.state.table_mut(id).config).vacancy = Some(next);
+            Arc::make_mut(&mut self.state.table_mut(id).config).next_vacancy_event = Some(next);
             events.push((id, awaited));
         }
         events

@@ -32,7 +32,7 @@ pub struct Criteria {
     /// The flow must use this group; `GROUP_ANY`: any flow.
     pub out_group: u32,
     /// Whether flows of internal tables may be changed, too.
-    pub internal: bool,
+    pub may_change_internal: bool,
 }
 
 impl Criteria {
@@ -51,7 +51,7 @@ impl Criteria {
             cookie_mask: 0,
             out_port: OfPort::NONE,
             out_group: GROUP_ANY,
-            internal: false,
+            may_change_internal: false,
         }
     }
 
@@ -66,7 +66,7 @@ impl Criteria {
             cookie_mask: r.cookie_mask,
             out_port: if deletes { r.out_port } else { OfPort::NONE },
             out_group: if deletes { r.out_group } else { GROUP_ANY },
-            internal: r.internal,
+            may_change_internal: r.from_switch,
         }
     }
 
@@ -86,7 +86,8 @@ impl Criteria {
         let mut out = Vec::new();
         let mut refused = Vec::new();
         for (_, table) in self.tables(state)? {
-            let list = if table.config.internal && !self.internal { &mut refused } else { &mut out };
+            let list =
+                if table.config.internal && !self.may_change_internal { &mut refused } else { &mut out };
             self.select_in(table, list);
         }
         if out.is_empty() && !refused.is_empty() {

@@ -20,11 +20,11 @@ type GroupFlows = RedBlackTreeMapSync<EvictionKey, Arc<Rule>>;
 /// Sort key of a group: number of flows, then the key of the flow to evict first. The group with the highest rank loses a flow.
 type GroupRank = (usize, Reverse<EvictionKey>);
 
-/// The flows of a table that may be evicted, sorted. The containers are persistent, as those of the table.
+/// The flows of a table that may be evicted, sorted. The containers are persistent, like those of the table.
 ///
-/// **Invariant**: the key under which a flow is stored is at most its present key. A packet moves the deadline of a flow, and so increases
-/// its key; nothing tells this index so, and `first` corrects the keys that it sees. Whoever moves a deadline to an earlier time
-/// calls `update`.
+/// **Invariant**: the key under which a flow is stored is at most its present key. A packet moves the
+/// deadline of its flow to a later time, which increases the key. This index is not updated then; `first`
+/// corrects the stored keys that it reads. Code that moves a deadline to an earlier time must call `update`.
 #[derive(Clone, Debug)]
 pub(crate) struct Evictable {
     fields: Vec<Subfield>,
@@ -74,7 +74,8 @@ impl Evictable {
 
     /// The flow to evict first; `None` if no flow may be evicted.
     pub(crate) fn first(&mut self) -> Option<Arc<Rule>> {
-        // Other threads can move deadlines at any time. After as many corrections as there are flows, each key is as new as this call.
+        // Other threads can move deadlines at any time, so the number of corrections is limited to the number
+        // of flows.
         for _ in 0..self.places.size() {
             let rule = self.first_stored()?;
             if self.places.get(&rule.id()).is_some_and(|(_, key)| *key == eviction_key(&rule)) {

@@ -1,4 +1,4 @@
-//! The rules with a timeout, sorted by deadline. The container is persistent, as those of the other state.
+//! The rules with a timeout, sorted by deadline. The containers are persistent, like those of `State`.
 
 use crate::rule::Rule;
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
@@ -7,9 +7,10 @@ use units::Millis;
 
 /// See the module documentation.
 ///
-/// **Invariant**: the deadline under which a rule is stored is at most its present one. A packet moves the deadline of a rule, and nothing tells
-/// this index so; whoever takes a rule whose stored deadline has passed inserts it again if it has not expired. Whoever moves a deadline
-/// to an earlier time inserts the rule again.
+/// **Invariant**: the stored deadline of a rule is not later than its present deadline. A packet moves the
+/// deadline to a later time, and this index is not updated then. So
+/// [`Ofproto::expire`](crate::Ofproto::expire) inserts a rule again if its stored deadline has passed but it
+/// has not expired. Code that moves a deadline to an earlier time must insert the rule again.
 #[derive(Clone, Debug)]
 pub(crate) struct Expirable {
     by_deadline: RedBlackTreeMapSync<(Millis, u64), Arc<Rule>>,

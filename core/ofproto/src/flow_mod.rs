@@ -35,7 +35,7 @@ impl StateEditor<'_> {
 
     /// Deletes the flows that were learned by `learn` actions with `delete_learned`, if no rule has such an action any more.
     pub(crate) fn delete_learned(&mut self) {
-        while let Some((cookie, table)) = self.state.next_unlearned() {
+        while let Some((cookie, table)) = self.state.next_dead_cookie() {
             let criteria =
                 Criteria { cookie, cookie_mask: u64::MAX, ..Criteria::within(table, &Match::CATCHALL) };
             // Selection fails for a table that does not exist or that only the switch may change; such a table has no learned flows.
@@ -160,10 +160,10 @@ pub(crate) fn check_new_flow(state: &State, r: &FlowRequest) -> Result<u8, OfErr
     let table = if r.table == TABLE_ALL { 0 } else { r.table };
     let config = &state.tables.get(table).ok_or(OfError::BrcBadTableId)?.config;
     debug_assert!(usize::from(table) < N_TABLES);
-    if config.internal && !r.internal {
+    if config.internal && !r.from_switch {
         return Err(OfError::BrcEperm);
     }
-    if !r.internal && r.reserved {
+    if !r.from_switch && r.reserved {
         return Err(OfError::BrcEperm);
     }
     if r.has_buffer {

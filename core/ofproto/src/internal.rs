@@ -57,7 +57,7 @@ fn add(
 ) -> Arc<Rule> {
     let fm = FlowMod { table: TABLE_INTERNAL, matching: *m, actions, ..FlowMod::default() };
     let request = FlowRequest::new(&fm, interner);
-    let done = c.flow_mod(FlowRequest { priority, internal: true, ..request });
+    let done = c.flow_mod(FlowRequest { priority, from_switch: true, ..request });
     match (done, c.changes.flows.pop()) {
         (Ok(()), Some(FlowChange::Added(rule))) => rule,
         other => unreachable!("a flow of the switch itself is not refused: {other:?}"),

@@ -328,7 +328,7 @@ mod tests {
         assert!(m.is_empty());
     }
 
-    /// Selects the rules of each monitor separately, as a description of what `collect` returns.
+    /// Reference implementation of `collect`: selects the rules of each monitor separately.
     fn collected_one_by_one(monitors: &[Monitor], o: &Ofproto) -> Vec<(u64, bool)> {
         let mut found: Vec<(u64, bool)> = Vec::new();
         for m in monitors {

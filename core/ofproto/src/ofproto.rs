@@ -17,7 +17,7 @@ use crate::state::State;
 use crate::table::Table;
 use crate::table_changes::TableChanges;
 use crate::tables::{InternalRules, Tables};
-use cpu::Chain;
+use cpu::KeyedHash64;
 use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowMod};
@@ -46,7 +46,7 @@ pub struct Ofproto {
 impl Ofproto {
     /// Creates a state that has only the switch's own flows. `seed`: a secret from which the hash keys of the tables are derived.
     pub fn new(now: Millis, seed: u64) -> Ofproto {
-        let mut state = State::new(Chain::new(seed));
+        let mut state = State::new(KeyedHash64::new(seed));
         let (mut rule_numbers, mut interner) = (RuleNumbers::default(), Interner::default());
         let internal = internal::install(&mut state, &mut rule_numbers, &mut interner, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
@@ -128,7 +128,7 @@ impl Ofproto {
     ) -> Result<TableChanges, OfError> {
         let command = if add { FlowCommand::Add } else { FlowCommand::DeleteStrict };
         let fm = FlowMod { command, ..fm.clone() };
-        let request = FlowRequest { priority, internal: true, ..self.request(&fm) };
+        let request = FlowRequest { priority, from_switch: true, ..self.request(&fm) };
         self.execute(request, now)
     }
 

@@ -34,7 +34,7 @@ pub struct FlowRequest {
     pub(crate) out_group: u32,
     pub(crate) has_buffer: bool,
     /// Whether the request comes from the switch itself; then internal tables and fields are allowed.
-    pub(crate) internal: bool,
+    pub(crate) from_switch: bool,
 }
 
 impl FlowRequest {
@@ -60,7 +60,7 @@ impl FlowRequest {
             out_port: fm.out_port,
             out_group: fm.out_group,
             has_buffer: fm.buffer_id != NO_BUFFER,
-            internal: false,
+            from_switch: false,
         }
     }
 

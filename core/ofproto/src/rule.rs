@@ -4,7 +4,7 @@
 //! translations may keep rules of an old snapshot. Only atomic numbers change while readers use a rule: counters, the time of the last
 //! change and timeouts.
 
-use classifier::of::{Classified, Conjunction, SparseMatch};
+use classifier::of::{ClassifierRule, Conjunction, SparseMatch};
 use flow::Match;
 use flow::flow::PLAIN_WORDS;
 use flow::tlv::Layout;
@@ -60,7 +60,7 @@ pub struct Rule {
     pub created: Millis,
 }
 
-impl Classified for Rule {
+impl ClassifierRule for Rule {
     fn matching(&self) -> &SparseMatch {
         &self.matching
     }

@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::table_list::TableList;
 use crate::table_numbers::N_TABLES;
 use classifier::of::{Classifier, PrefixField};
-use cpu::Chain;
+use cpu::KeyedHash64;
 use flow::TlvTable;
 use openflow::action::Action;
 use openflow::error::OfError;
@@ -35,12 +35,12 @@ pub(crate) struct State {
     /// cookie to this table.
     learners: HashTrieMapSync<(u64, u8), u32>,
     /// Keys of `learners` whose count has become zero and whose learned flows are not deleted yet.
-    unlearned: Vec<(u64, u8)>,
+    dead_cookies: Vec<(u64, u8)>,
 }
 
 impl State {
     /// Creates an empty state. `chain`: the hash function of the tables.
-    pub(crate) fn new(chain: Chain) -> State {
+    pub(crate) fn new(chain: KeyedHash64) -> State {
         let table =
             || Table { classifier: Classifier::new(&PrefixField::DEFAULT, chain), ..Table::default() };
         State {
@@ -51,7 +51,7 @@ impl State {
             tlv: Arc::default(),
             users: HashTrieMapSync::new_sync(),
             learners: HashTrieMapSync::new_sync(),
-            unlearned: Vec::new(),
+            dead_cookies: Vec::new(),
         }
     }
 
@@ -138,14 +138,14 @@ impl State {
         }
         for learned in learns {
             if adjust_count(&mut self.learners, learned, added) == 0 {
-                self.unlearned.push(learned);
+                self.dead_cookies.push(learned);
             }
         }
     }
 
     /// Returns a cookie and table whose learned flows have to be deleted, because no rule adds such flows any more.
-    pub(crate) fn next_unlearned(&mut self) -> Option<(u64, u8)> {
-        while let Some(learned) = self.unlearned.pop() {
+    pub(crate) fn next_dead_cookie(&mut self) -> Option<(u64, u8)> {
+        while let Some(learned) = self.dead_cookies.pop() {
             if !self.learners.contains_key(&learned) {
                 return Some(learned);
             }

@@ -24,7 +24,7 @@ pub struct TableConfig {
     /// Whether a controller requests eviction when the table is full (OpenFlow 1.4).
     pub evict_by_openflow: bool,
     /// The next vacancy event; `None` if no controller has requested vacancy events (OpenFlow 1.4).
-    pub vacancy: Option<VacancyEvent>,
+    pub next_vacancy_event: Option<VacancyEvent>,
     /// The last configured vacancy thresholds in percent: down, up.
     pub vacancy_thresholds: (u8, u8),
     /// Rules with equal values in these fields form a group for fair eviction.

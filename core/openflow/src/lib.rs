@@ -23,4 +23,4 @@ pub use error::OfError;
 pub use flow_mod::FlowMod;
 pub use message::{Body, Message, Xid};
 pub use version::{Version, VersionSet};
-pub use wire::{Continuation, Dialect, decode, encode, next_frame, take_frame};
+pub use wire::{Continuation, Dialect, decode, encode, message_len, take_frame};

@@ -28,8 +28,9 @@ pub struct Message {
     /// The version in which the message was, or will be, encoded.
     pub version: Version,
     /// Selects the extended form if the version has both the standard's form and a form of Nicira or ONF: in
-    /// OpenFlow 1.0 for flow mods, flow statistics and flow removed, from 1.2 on for roles, in 1.3 for asynchronous
-    /// configuration. A reply has the value of its request. Ignored for messages that have only one form.
+    /// all versions for flow mods; in OpenFlow 1.0 for flow and aggregate statistics and flow-removed
+    /// messages; from 1.2 on for roles; in 1.3 for the asynchronous configuration. A reply has the value of
+    /// its request. Ignored for messages that have only one form.
     pub extended: bool,
     /// Whether another part of the same multipart message follows.
     pub more: bool,
@@ -55,8 +56,8 @@ impl Message {
 pub struct ErrorBody {
     /// The error; `None`: unknown to this codec.
     pub error: Option<OfError>,
-    /// Type and code on the wire.
-    pub wire: (u16, u16),
+    /// Type and code on the wire. Encoded only if `error` is `None`; otherwise they may be 0.
+    pub type_and_code: (u16, u16),
     /// The first bytes of the request; a text for "hello failed".
     pub data: Vec<u8>,
 }

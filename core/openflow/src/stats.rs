@@ -23,7 +23,7 @@ pub struct Desc {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpfixStats {
     /// The number of the set of collectors for `sample` actions; 0 for the exporter of a bridge.
-    pub set: u32,
+    pub collector_set_id: u32,
     /// Flows that were added to the cache.
     pub flows: u64,
     /// Flows in the cache.

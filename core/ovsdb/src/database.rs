@@ -78,7 +78,7 @@ impl Row {
     }
 
     /// Number of elements in the row's long values, in units of [`ELEMENTS_OF_A_CHANGE`]; shorter values count as 0.
-    pub(crate) fn long_values(&self) -> usize {
+    pub(crate) fn long_value_units(&self) -> usize {
         self.fields.iter().map(|field| field.len() / ELEMENTS_OF_A_CHANGE).sum()
     }
 
@@ -122,14 +122,14 @@ pub struct Table {
     /// Number of strong references to each row; has no entry for a row without strong references.
     pub(crate) references: ByUuid<u64>,
     pub(crate) indexes: Vec<Index>,
-    /// The sum of [`Row::long_values`] over all rows.
-    pub(crate) long_values: usize,
+    /// The sum of [`Row::long_value_units`] over all rows.
+    pub(crate) long_value_units: usize,
 }
 
 impl Table {
     fn new(schema: &TableSchema) -> Table {
         let indexes = vec![Index::default(); schema.indexes.len()];
-        Table { rows: by_uuid(), references: by_uuid(), indexes, long_values: 0 }
+        Table { rows: by_uuid(), references: by_uuid(), indexes, long_value_units: 0 }
     }
 
     /// The rows.
@@ -138,8 +138,8 @@ impl Table {
     }
 
     /// Number of elements in the long values of all rows, in units of 64.
-    pub fn long_values(&self) -> usize {
-        self.long_values
+    pub fn long_value_units(&self) -> usize {
+        self.long_value_units
     }
 
     fn json_memory(&self, schema: &TableSchema) -> usize {

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// A row: its table's index and its UUID.
-pub(crate) type RowId = (usize, Uuid);
+pub(crate) type RowKey = (usize, Uuid);
 
 /// A strong reference: the referring column and the target row.
-type Reference = (usize, RowId);
+type Reference = (usize, RowKey);
 
 /// The rows that a transaction inserted, changed or deleted, each with its content before the transaction; `None`: the
 /// transaction inserted the row.
-type ChangedRows = BTreeMap<RowId, Option<Arc<Row>>>;
+type ChangedRows = BTreeMap<RowKey, Option<Arc<Row>>>;
 
 /// A transaction's working copy of the tables.
 pub(crate) struct Draft<'a> {
@@ -37,12 +37,12 @@ impl<'a> Draft<'a> {
         Draft { schema, tables: tables.to_vec(), touched: ChangedRows::new(), puts: 0 }
     }
 
-    pub fn get(&self, (table, uuid): RowId) -> Option<&Arc<Row>> {
+    pub fn get(&self, (table, uuid): RowKey) -> Option<&Arc<Row>> {
         self.tables.get(table)?.rows.get(&uuid)
     }
 
     /// Inserts, replaces or (with `None`) deletes a row; stores the original row in `touched`.
-    pub fn put(&mut self, id: RowId, row: Option<Arc<Row>>) {
+    pub fn put(&mut self, id: RowKey, row: Option<Arc<Row>>) {
         self.puts += 1;
         let table = &mut self.tables[id.0];
         let original = table.rows.get(&id.1).cloned();
@@ -58,7 +58,7 @@ impl<'a> Draft<'a> {
     /// dropped.
     pub fn change(
         &mut self,
-        (table, uuid): RowId,
+        (table, uuid): RowKey,
         change: impl FnOnce(&mut Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.puts += 1;
@@ -96,13 +96,13 @@ impl<'a> Draft<'a> {
         Ok(Commit { changes: Arc::new(changes), tables: self.tables })
     }
 
-    /// Updates `long_values` of the tables.
+    /// Updates `long_value_units` of the tables.
     fn count_long_values(&mut self) {
         for (&(table, uuid), old) in &self.touched {
             let table = &mut self.tables[table];
-            let count = |row: Option<&Arc<Row>>| row.map_or(0, |row| row.long_values());
-            table.long_values += count(table.rows.get(&uuid));
-            table.long_values -= count(old.as_ref());
+            let count = |row: Option<&Arc<Row>>| row.map_or(0, |row| row.long_value_units());
+            table.long_value_units += count(table.rows.get(&uuid));
+            table.long_value_units -= count(old.as_ref());
         }
     }
 
@@ -162,12 +162,12 @@ impl<'a> Draft<'a> {
     }
 
     /// The number of strong references to a row.
-    fn reference_count(&self, (table, uuid): RowId) -> u64 {
+    fn reference_count(&self, (table, uuid): RowKey) -> u64 {
         self.tables[table].references.get(&uuid).copied().unwrap_or(0)
     }
 
     /// Counts a new strong reference of row `id`. A reference to the row itself does not count: it must not keep the row.
-    fn add_reference(&mut self, id: RowId, (column, target): Reference) -> Result<(), Error> {
+    fn add_reference(&mut self, id: RowKey, (column, target): Reference) -> Result<(), Error> {
         if target == id {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
 
     /// Subtracts a strong reference of row `id` from the count of the target. This may have been the last reference, so
     /// the target is added to `suspects`.
-    fn remove_reference(&mut self, id: RowId, (_, target): Reference, suspects: &mut BTreeSet<RowId>) {
+    fn remove_reference(&mut self, id: RowKey, (_, target): Reference, suspects: &mut BTreeSet<RowKey>) {
         if target == id {
             return;
         }
@@ -213,7 +213,7 @@ impl<'a> Draft<'a> {
     }
 
     fn drop_dangling_weak_references(&mut self) -> Result<(), Error> {
-        let deleted = |id: &RowId| self.get(*id).is_none();
+        let deleted = |id: &RowKey| self.get(*id).is_none();
         let deleted_from: BTreeSet<usize> =
             self.touched.keys().filter(|id| deleted(id)).map(|id| id.0).collect();
         let weak = |table: &TableSchema| -> Vec<usize> {
@@ -222,7 +222,7 @@ impl<'a> Draft<'a> {
         };
         let weak: Vec<Vec<usize>> = self.schema.tables.iter().map(weak).collect();
         let candidates = self.touched.keys().filter(|id| !weak[id.0].is_empty() && !deleted(id));
-        let mut sources: BTreeSet<RowId> = candidates.copied().collect();
+        let mut sources: BTreeSet<RowKey> = candidates.copied().collect();
         for (table_index, targets) in weak.iter().enumerate() {
             if targets.iter().any(|to| deleted_from.contains(to)) {
                 sources.extend(self.tables[table_index].rows.keys().map(|uuid| (table_index, *uuid)));
@@ -232,7 +232,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Removes a row's weak references to rows that do not exist.
-    fn prune(&mut self, id: RowId) -> Result<(), Error> {
+    fn prune(&mut self, id: RowKey) -> Result<(), Error> {
         let schema = &self.schema.tables[id.0];
         let Some(row) = self.get(id).cloned() else { return Ok(()) };
         let mut pruned: Option<Row> = None;

@@ -25,9 +25,9 @@ struct Queue<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockError {
     /// The session has already requested the lock.
-    Already,
+    AlreadyRequested,
     /// The session has not requested the lock.
-    Never,
+    NotRequested,
     /// The session has [`MAX_LOCKS`] locks.
     TooMany,
 }
@@ -56,9 +56,9 @@ impl<S: Copy + Ord> LockTable<S> {
 
     /// Releases a lock, or stops waiting for it; returns the new owner, if the owner changed.
     pub fn unlock(&mut self, name: &str, session: S) -> Result<Option<S>, LockError> {
-        let queue = self.locks.get_mut(name).ok_or(LockError::Never)?;
+        let queue = self.locks.get_mut(name).ok_or(LockError::NotRequested)?;
         if !queue.contains_session(session) {
-            return Err(LockError::Never);
+            return Err(LockError::NotRequested);
         }
         let was_owner = queue.sessions.first() == Some(&session);
         queue.sessions.retain(|s| *s != session);
@@ -106,11 +106,12 @@ impl<S: Copy + Ord> LockTable<S> {
         lists
     }
 
-    /// The queue of a lock that the session has not requested yet.
+    /// Records that the session requests the lock, and returns the lock's queue, to which the caller adds the
+    /// session. An error if the session has requested the lock before, or has too many locks.
     fn queue_for_new(&mut self, name: &str, session: S) -> Result<&mut Queue<S>, LockError> {
         let names = self.names.get(&session);
         if names.is_some_and(|names| names.contains(name)) {
-            return Err(LockError::Already);
+            return Err(LockError::AlreadyRequested);
         }
         if names.is_some_and(|names| names.len() >= MAX_LOCKS) {
             return Err(LockError::TooMany);
@@ -136,17 +137,17 @@ mod tests {
         let mut locks = LockTable::new();
         assert_eq!(locks.lock("a", 1), Ok(true));
         assert_eq!(locks.lock("a", 2), Ok(false));
-        assert_eq!(locks.lock("a", 2), Err(LockError::Already));
+        assert_eq!(locks.lock("a", 2), Err(LockError::AlreadyRequested));
         assert_eq!(locks.steal("a", 3), Ok(Some(1)));
         assert!(locks.owns("a", 3) && !locks.owns("a", 1));
-        assert_eq!(locks.lock("a", 1), Err(LockError::Already));
+        assert_eq!(locks.lock("a", 1), Err(LockError::AlreadyRequested));
         assert_eq!(
             [1, 2, 3].map(|s| locks.of_session(s).map(|names| names.len())),
             [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
         );
         assert_eq!(locks.unlock("a", 1), Ok(None));
         assert_eq!(locks.end_session(3), [("a".to_owned(), 2)]);
-        assert_eq!(locks.unlock("b", 2), Err(LockError::Never));
+        assert_eq!(locks.unlock("b", 2), Err(LockError::NotRequested));
     }
     #[test]
     fn a_session_has_a_limited_number_of_locks() {

@@ -314,7 +314,7 @@ fn replay_row(draft: &mut Draft, id: (usize, Uuid), json: &Json, is_diff: bool) 
         };
         let ty = &table.columns[column].ty;
         let value = if is_diff {
-            row.field(column).apply_diff(&Datum::difference_from_json(value, ty)?, ty)?
+            row.field(column).apply_diff(&Datum::diff_from_json(value, ty)?, ty)?
         } else {
             Datum::from_json(value, ty, None)?
         };

@@ -49,9 +49,9 @@ impl<'a> Rule<'a> {
             };
             let role = draft.tables[roles].rows.values().find(named)?;
             let permission = permission_for(column(schema, role, "permissions")?, &table.name)?;
-            let place = draft.schema.table_index("RBAC_Permission")?;
-            let row = draft.get((place, permission))?.clone();
-            Some(Rule::Permission { row, schema: &draft.schema.tables[place], id: client.id? })
+            let table_index = draft.schema.table_index("RBAC_Permission")?;
+            let row = draft.get((table_index, permission))?.clone();
+            Some(Rule::Permission { row, schema: &draft.schema.tables[table_index], id: client.id? })
         };
         found().unwrap_or(Rule::Denied)
     }

@@ -93,7 +93,7 @@ pub struct Splitter {
     /// Offset in `buffer` of the incomplete value.
     start: usize,
     /// Offset in `buffer` of the first byte not visited yet.
-    seen: usize,
+    scan_pos: usize,
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -108,7 +108,7 @@ impl Splitter {
         Splitter {
             buffer: Vec::new(),
             start: 0,
-            seen: 0,
+            scan_pos: 0,
             depth: 0,
             in_string: false,
             escaped: false,
@@ -121,7 +121,7 @@ impl Splitter {
     pub fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
-            (self.start, self.seen) = (0, self.seen - self.start);
+            (self.start, self.scan_pos) = (0, self.scan_pos - self.start);
         }
         self.buffer.extend_from_slice(bytes);
     }
@@ -143,14 +143,14 @@ impl Splitter {
 
     /// The text of the next complete value. After an error the stream is unusable.
     pub fn next_text(&mut self) -> Result<Option<Vec<u8>>, StreamError> {
-        while let Some(&byte) = self.buffer.get(self.seen) {
-            self.seen += 1;
+        while let Some(&byte) = self.buffer.get(self.scan_pos) {
+            self.scan_pos += 1;
             if self.depth == 0 && byte.is_ascii_whitespace() {
-                self.start = self.seen;
+                self.start = self.scan_pos;
                 continue;
             }
             let is_complete = self.visit_byte(byte)?;
-            let len = self.seen - self.start;
+            let len = self.scan_pos - self.start;
             if len > self.limits.bytes {
                 return Err(StreamError::TooLong(self.limits.bytes));
             }
@@ -168,13 +168,13 @@ impl Splitter {
     /// least half of it.
     fn take_text(&mut self) -> Vec<u8> {
         self.values = 0;
-        let (start, end) = (self.start, self.seen);
+        let (start, end) = (self.start, self.scan_pos);
         if start > 0 || end < self.buffer.len() / 2 {
             self.start = end;
             return self.buffer.get(start..end).unwrap_or_default().to_vec();
         }
         let rest = self.buffer.split_off(end);
-        (self.start, self.seen) = (0, 0);
+        (self.start, self.scan_pos) = (0, 0);
         std::mem::replace(&mut self.buffer, rest)
     }
 

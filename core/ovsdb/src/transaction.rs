@@ -7,7 +7,7 @@
 
 use crate::condition::Condition;
 use crate::database::{Commit, Database, Row};
-use crate::integrity::{Draft, RowId};
+use crate::integrity::{Draft, RowKey};
 use crate::json::{as_integer, parse_uuid};
 use crate::members::{Kinds, Members};
 use crate::mutation::Mutation;
@@ -36,8 +36,9 @@ pub enum Outcome {
     Blocked {
         /// The `wait` times out this many milliseconds after the request was received; `None`: never.
         timeout_ms: Option<i64>,
-        /// The tables of the executed `wait` operations, including this one. Until one of them changes, the transaction
-        /// stays blocked: the operations before a `wait` change a table only depending on rows of that table.
+        /// The tables of the executed `wait` operations, including this one. The transaction need not be
+        /// retried before one of them changes: what earlier operations do to a table depends only on the rows
+        /// of that table.
         tables: Vec<usize>,
         /// The results of the operations before this `wait`.
         results: Vec<Json>,
@@ -304,7 +305,7 @@ impl<'a> Execution<'a> {
         let chosen = uuid.map(|json| self.chosen_uuid(table, json)).transpose()?;
         let uuid = match name.and_then(Json::as_str) {
             Some(text) => {
-                let symbol = self.symbols.mention(text);
+                let symbol = self.symbols.get_or_create(text);
                 if symbol.created {
                     let details = "This \"uuid-name\" appeared on an earlier \"insert\" operation.";
                     return Err(
@@ -336,7 +337,7 @@ impl<'a> Execution<'a> {
     /// The UUID that the client chose for a new row; an error if it is in use.
     fn chosen_uuid(&self, table: usize, json: &Json) -> Result<Uuid, Error> {
         let uuid = json.as_str().and_then(parse_uuid).ok_or_else(|| Error::syntax(json, "bad uuid"))?;
-        let id: RowId = (table, uuid);
+        let id: RowKey = (table, uuid);
         if self.draft.get(id).is_some() || self.draft.touched.contains_key(&id) {
             let text = "This UUID would duplicate a UUID already present within the table or deleted within the \
                         same transaction.";
@@ -375,7 +376,7 @@ impl<'a> Execution<'a> {
 
     /// Counts the memory of a selected row before it is allocated; an error if it exceeds the limit.
     fn count_selected(&mut self, row_memory: usize) -> Result<(), Error> {
-        let (selected, max) = (self.context.selected.get() + row_memory, self.context.max_selected);
+        let (selected, max) = (self.context.selected.get() + row_memory, self.context.max_selected_memory);
         self.context.selected.set(selected);
         if selected <= max {
             return Ok(());

@@ -65,7 +65,9 @@ impl BaseType {
                 let (low, high) = ((min != i64::MIN).then_some(min), (max != i64::MAX).then_some(max));
                 check_range(v, low, high, i64::to_string)
             }
-            Atom::Real(v) => check_range(v, self.reals.0, self.reals.1, |r| crate::value::general(r.get())),
+            Atom::Real(v) => {
+                check_range(v, self.reals.0, self.reals.1, |r| crate::value::format_real(r.get()))
+            }
             Atom::String(v) => self.check_length(v),
             Atom::Boolean(_) | Atom::Uuid(_) => Ok(()),
         }

@@ -2,8 +2,8 @@
 
 /// A sum of 64-bit words in memory byte order, not folded.
 ///
-/// In one's complement arithmetic a 64-bit word has the same sum as its four 16-bit parts, because 2^16 equals 1. The sum of byte-swapped
-/// words is the byte-swapped sum.
+/// One's complement sums are sums modulo 65,535, and 2^16 is 1 modulo 65,535. So a 64-bit word has the same
+/// sum as its four 16-bit parts. The sum of byte-swapped words is the byte-swapped sum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordSum(u64);
 
@@ -196,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn an_update_is_as_a_new_sum(mut data in prop::collection::vec(any::<u8>(), 20..60), new: u32) {
+        fn an_incremental_update_equals_a_new_checksum(mut data in prop::collection::vec(any::<u8>(), 20..60), new: u32) {
             data[0] |= 1;
             data.truncate(data.len() & !1);
             let before = checksum(&data);

@@ -4,7 +4,7 @@
 //! pool). Only receiving, freeing and transmitting depend on the kind of memory.
 //!
 //! The end of a long packet, its *tail*, may still be in the memory of the guest that sent it (`buffer::tail`). Every access to bytes that
-//! are not in the buffer copies the tail first; [`Frame::head`], [`Frame::head_mut`] and [`Frame::read`] avoid this copy. A frame with an absent
+//! are not in the buffer copies the tail first; [`Frame::head`], [`Frame::head_window`] and [`Frame::read`] avoid this copy. A frame with an absent
 //! tail must be completed or freed before the iteration in which it was received ends.
 //!
 //! A [`FramePool`] belongs to one worker. It keeps freed buffers of the usual size for the next receive, so that a worker normally
@@ -14,7 +14,7 @@ use crate::offload::{Offload, OffloadWord};
 use crate::rx_checksums::{RxChecksum, RxChecksums};
 pub use buffer::TailOwner;
 pub use buffer::tail::{ExternalMemory, PIECES_MAX, Piece, Tail};
-use buffer::{Buffer, FreeBatch, Release, Source};
+use buffer::{Buffer, BufferAccount, FreeBatch, Source};
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use std::sync::Arc;
 pub const HEADROOM: usize = 128;
 /// Maximum length of a packet in a buffer of the usual size, in bytes. With the headroom this is an odd number of cache lines. With 2,048
 /// bytes, the first lines of all buffers would share two sets of the cache, which is too few for a batch.
-pub const DATA_ROOM: usize = 1920 + 64;
+pub const USUAL_FRAME_MAX: usize = 1920 + 64;
 /// Maximum length of a packet, in bytes: an IPv4 packet of 64 KiB with its Ethernet header and two VLAN tags.
 pub const FRAME_MAX: usize = 65_535 + 22;
 
 /// Size of a buffer of the usual size, in bytes.
-const BUFFER: usize = HEADROOM + DATA_ROOM;
+const BUFFER: usize = HEADROOM + USUAL_FRAME_MAX;
 /// Size of a buffer for the longest packet, in bytes.
 const BUFFER_LARGE: usize = HEADROOM + FRAME_MAX;
 
-/// Length of the window of [`Frame::head_mut`], in bytes: an 8-byte word may start at any offset that fits in a byte.
+/// Length of the window of [`Frame::head_window`], in bytes: an 8-byte word may start at any offset that fits in a byte.
 pub const HEAD_WINDOW: usize = 256 + 8;
 
 /// A list of frames: a burst that is received or sent.
@@ -73,7 +73,7 @@ impl Frame {
 
     /// The same frame, charged to `account`, which is notified when the buffer is freed.
     #[must_use]
-    pub fn charged_to(self, account: Arc<dyn Release>) -> Frame {
+    pub fn charged_to(self, account: Arc<dyn BufferAccount>) -> Frame {
         Frame { buffer: self.buffer.charged_to(account), ..self }
     }
 
@@ -96,16 +96,16 @@ impl Frame {
     /// Length of the longest packet into which the frame will be segmented, to compare with an MTU.
     pub fn longest_segment(&self) -> usize {
         let offload = self.offload();
-        offload.longest_of(self.head_of(offload.reach()), self.len())
+        offload.longest_segment_head(self.head_of(offload.needed_head_len()), self.len())
     }
 
     /// What is known about the checksum of the outermost IPv4 header, and about the transport checksum after it. Both are
-    /// [`RxChecksum::Nothing`] if [`Frame::has_offload_state`] is false.
+    /// [`RxChecksum::Unknown`] if [`Frame::has_offload_state`] is false.
     pub fn checksum_states(&self) -> [RxChecksum; 2] {
         match self.rx_checksums() {
             Some(stated) => [stated.ip, stated.transport],
-            None if self.offload().csum.is_some() => [RxChecksum::Nothing, RxChecksum::Open],
-            None => [RxChecksum::Nothing; 2],
+            None if self.offload().csum.is_some() => [RxChecksum::Unknown, RxChecksum::Unfinished],
+            None => [RxChecksum::Unknown; 2],
         }
     }
 
@@ -122,7 +122,7 @@ impl Frame {
 
     /// Returns whether the frame must be segmented before it is on a wire.
     #[inline]
-    pub fn is_segmented(&self) -> bool {
+    pub fn needs_segmentation(&self) -> bool {
         self.has_offload_state() && self.offload().gso.is_some()
     }
 
@@ -281,7 +281,7 @@ impl Frame {
     /// A window of the buffer from `front` bytes before the packet on. The window may be longer than the packet; the caller must access no
     /// more than the first `used` bytes of the packet. `None`: the buffer is too short.
     #[inline(always)]
-    pub fn head_mut(&mut self, front: usize, used: usize) -> Option<&mut [u8; HEAD_WINDOW]> {
+    pub fn head_window(&mut self, front: usize, used: usize) -> Option<&mut [u8; HEAD_WINDOW]> {
         let start = (self.start as usize).checked_sub(front)?;
         self.buffer.window(start, front + used)
     }
@@ -393,7 +393,7 @@ impl FramePool {
             return None;
         }
         let (list, size) = match len {
-            ..=DATA_ROOM => (&mut self.free, BUFFER),
+            ..=USUAL_FRAME_MAX => (&mut self.free, BUFFER),
             _ => (&mut self.free_large, BUFFER_LARGE),
         };
         let buffer = list.pop().unwrap_or_else(|| Buffer::allocate(size as u32));
@@ -404,7 +404,7 @@ impl FramePool {
     #[inline(always)]
     pub fn alloc_in<'b>(&mut self, len: usize, out: &'b mut FrameBatch) -> Option<&'b mut Frame> {
         match self.free.pop() {
-            Some(buffer) if len <= DATA_ROOM => {
+            Some(buffer) if len <= USUAL_FRAME_MAX => {
                 let (start, len) = (HEADROOM as u32, len as u32);
                 out.push(Frame { buffer, start, len, offload_state: OffloadWord::default() });
             }
@@ -421,7 +421,9 @@ impl FramePool {
     pub fn prefetch_next(&self, len: usize) {
         if let Some(buffer) = self.free.last() {
             let room = buffer.start().wrapping_add(HEADROOM);
-            (0..len.min(DATA_ROOM)).step_by(64).for_each(|at| cpu::prefetch_write_at(room.wrapping_add(at)));
+            (0..len.min(USUAL_FRAME_MAX))
+                .step_by(64)
+                .for_each(|at| cpu::prefetch_write_at(room.wrapping_add(at)));
         }
     }
 
@@ -565,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_the_same_work_left_undone() {
+    fn a_copy_has_the_same_unfinished_offloads() {
         let mut pool = FramePool::new(1);
         let mut f = pool.frame_of(b"packet").unwrap();
         let csum = Some(crate::offload::PartialChecksum { start: 2, offset: 2 });

@@ -212,7 +212,7 @@ fn merged_frame(frames: &[Frame], run: &Run, next: &[usize], pool: &mut FramePoo
     }
     merged.bytes_mut()[layout.l4 + 13] = frames[run.last].bytes()[layout.l4 + 13];
     segment::set_ip_length(merged.bytes_mut(), &layout)?;
-    let (start, offset) = segment::make_partial(merged.bytes_mut())?;
+    let (start, offset) = segment::make_partial_checksum(merged.bytes_mut())?;
     let size = u16::try_from(run.segment.payload_len(first)).ok()?;
     let gso = Some(Gso { kind: layout.kind()?, size, ecn: false });
     merged.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso });

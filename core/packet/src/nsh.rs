@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_headers_that_say_the_truth_are_headers() {
+    fn headers_with_a_wrong_version_or_length_are_refused() {
         // RFC 8300 §2.2: version, O, U, TTL 63, length 6; type 1, Ethernet; path 0x123456, index 255.
         let mut bytes = [0u8; 30];
         bytes[..8].copy_from_slice(&[0x2f, 0xc6, 1, 3, 0x12, 0x34, 0x56, 0xff]);

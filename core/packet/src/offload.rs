@@ -121,11 +121,11 @@ impl Offload {
     }
 
     /// Number of bytes at the beginning of a frame that the methods of this type read, such as `headers` and `fits_head`.
-    pub fn reach(&self) -> usize {
+    pub fn needed_head_len(&self) -> usize {
         self.csum.map_or(0, |csum| usize::from(csum.start) + TCP_HEADER_MAX)
     }
 
-    /// [`fits`](Self::fits) for a frame of `len` bytes of which only the beginning is present: at least [`Offload::reach`] bytes.
+    /// [`fits`](Self::fits) for a frame of `len` bytes of which only the beginning is present: at least [`Offload::needed_head_len`] bytes.
     pub fn fits_head(&self, head: &[u8], len: usize) -> bool {
         let Some(csum) = self.csum else { return self.gso.is_none() };
         if usize::from(csum.start) + usize::from(csum.offset) + 2 > len {
@@ -151,16 +151,16 @@ impl Offload {
     /// (`virtio_net_hdr_to_skb`): devices and guests may refuse such a request. `head`: as for [`fits_head`](Self::fits_head).
     #[must_use]
     pub fn without_needless_segmentation(self, head: &[u8], len: usize) -> Offload {
-        if self.longest_of(head, len) == len { Offload { gso: None, ..self } } else { self }
+        if self.longest_segment_head(head, len) == len { Offload { gso: None, ..self } } else { self }
     }
 
     /// Length of the longest packet into which `frame` will be segmented, to compare with an MTU.
     pub fn longest_segment(&self, frame: &[u8]) -> usize {
-        self.longest_of(frame, frame.len())
+        self.longest_segment_head(frame, frame.len())
     }
 
-    /// [`longest_segment`](Self::longest_segment) for a frame of `len` bytes of which at least [`Offload::reach`] bytes are present.
-    pub fn longest_of(&self, head: &[u8], len: usize) -> usize {
+    /// [`longest_segment`](Self::longest_segment) for a frame of `len` bytes of which at least [`Offload::needed_head_len`] bytes are present.
+    pub fn longest_segment_head(&self, head: &[u8], len: usize) -> usize {
         match (self.gso, self.headers(head)) {
             (Some(gso), Some(headers)) => len.min(headers + usize::from(gso.size)),
             _ => len,
@@ -191,7 +191,7 @@ impl Offload {
             return segment::segment(frame, &layout, gso.size, emit);
         }
         if let Some(csum) = self.csum {
-            segment::complete(frame, csum.start, csum.offset)?;
+            segment::finish_checksum(frame, csum.start, csum.offset)?;
         }
         emit(frame);
         Some(1)

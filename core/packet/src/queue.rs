@@ -84,8 +84,9 @@ pub struct QosResult {
     pub dropped: u32,
     /// Number of frames that the device refused because they exceeded its MTU.
     pub too_long: u32,
-    /// Number of frames that exceed a rate, or whose queue was full. They are the last ones in the batch.
-    pub refused: u32,
+    /// Number of frames that the policer or shaper dropped: they exceeded a rate, or their queue was full.
+    /// They are the last frames of the batch.
+    pub qos_dropped: u32,
     /// The shaper holds frames: the sender must call again, even without more frames.
     pub holds: bool,
 }

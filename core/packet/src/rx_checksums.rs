@@ -16,13 +16,13 @@ const UDP: u64 = 64;
 /// What a device has reported about one checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RxChecksum {
-    /// Nothing: code that needs a right checksum must verify it.
+    /// The device has reported nothing: code that needs a right checksum must verify it.
     #[default]
-    Nothing,
+    Unknown,
     /// The checksum is wrong, whatever the field contains.
     Wrong,
     /// The sender has left the checksum unfinished. It has been finished since, or will be, so it need not be verified.
-    Open,
+    Unfinished,
     /// The checksum is right. The value is the content of the field at that time.
     Right(u16),
 }
@@ -40,18 +40,18 @@ impl RxChecksum {
     #[inline]
     pub fn is_right(self, verify: impl FnOnce() -> bool) -> bool {
         match self {
-            RxChecksum::Nothing => verify(),
+            RxChecksum::Unknown => verify(),
             RxChecksum::Wrong => false,
-            RxChecksum::Open | RxChecksum::Right(_) => true,
+            RxChecksum::Unfinished | RxChecksum::Right(_) => true,
         }
     }
 
     /// The form of this value in a word: whether the checksum is right, and its value or a number for the other variants.
     fn bits(self) -> (bool, u64) {
         match self {
-            RxChecksum::Nothing => (false, 0),
+            RxChecksum::Unknown => (false, 0),
             RxChecksum::Wrong => (false, 1),
-            RxChecksum::Open => (false, 2),
+            RxChecksum::Unfinished => (false, 2),
             RxChecksum::Right(sum) => (true, sum.into()),
         }
     }
@@ -60,8 +60,8 @@ impl RxChecksum {
         match (is_right, value) {
             (true, sum) => RxChecksum::Right(sum),
             (false, 1) => RxChecksum::Wrong,
-            (false, 2) => RxChecksum::Open,
-            (false, _) => RxChecksum::Nothing,
+            (false, 2) => RxChecksum::Unfinished,
+            (false, _) => RxChecksum::Unknown,
         }
     }
 }
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn a_word_holds_it() {
-        use RxChecksum::{Nothing, Open, Right, Wrong};
-        for ip in [Nothing, Wrong, Open, Right(0), Right(1), Right(0xffff)] {
-            for transport in [Nothing, Wrong, Open, Right(0), Right(2), Right(0x1234)] {
+        use RxChecksum::{Right, Unfinished, Unknown, Wrong};
+        for ip in [Unknown, Wrong, Unfinished, Right(0), Right(1), Right(0xffff)] {
+            for transport in [Unknown, Wrong, Unfinished, Right(0), Right(2), Right(0x1234)] {
                 let stated = RxChecksums { l4: 54, ip_words: 5, ip, transport, udp: ip.right().is_some() };
                 assert_eq!(RxChecksums::of_word(stated.word()), Some(stated));
                 assert_eq!(stated.l3(), 34);
@@ -128,8 +128,10 @@ mod tests {
     #[test]
     fn a_statement_replaces_verification() {
         for is_right in [true, false] {
-            assert_eq!(RxChecksum::Nothing.is_right(|| is_right), is_right);
-            assert!(RxChecksum::Right(7).is_right(|| is_right) && RxChecksum::Open.is_right(|| is_right));
+            assert_eq!(RxChecksum::Unknown.is_right(|| is_right), is_right);
+            assert!(
+                RxChecksum::Right(7).is_right(|| is_right) && RxChecksum::Unfinished.is_right(|| is_right)
+            );
             assert!(!RxChecksum::Wrong.is_right(|| is_right));
         }
     }

@@ -44,7 +44,7 @@ fn fold(mut total: u64) -> u16 {
 
 /// Finishes a checksum whose field contains the sum of the pseudo header. The checksum of SCTP, recognised by the offset of its field, is a
 /// CRC (RFC 9260 6.8) and is computed completely.
-pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
+pub fn finish_checksum(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     let start = usize::from(start);
     let at = start.checked_add(usize::from(offset))?;
     frame.get(at..at + 2)?;
@@ -83,7 +83,7 @@ impl Layout {
     }
 
     /// Offset of the checksum field in the transport header.
-    pub fn checksum(&self) -> Option<u16> {
+    pub fn checksum_offset(&self) -> Option<u16> {
         match self.protocol {
             IPPROTO_TCP => Some(16),
             IPPROTO_UDP => Some(6),
@@ -146,14 +146,14 @@ fn pseudo_header(frame: &[u8], l: &Layout, l4_len: usize) -> Option<u64> {
 /// Replaces a finished checksum by the sum of the pseudo header; returns `start` and `offset` of a
 /// [`PartialChecksum`](crate::offload::PartialChecksum). Used for packets that will be segmented again, which requires an unfinished
 /// checksum.
-pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
-    make_partial_head(frame, frame.len())
+pub fn make_partial_checksum(frame: &mut [u8]) -> Option<(u16, u16)> {
+    make_partial_checksum_head(frame, frame.len())
 }
 
-/// [`make_partial`] for a frame of `len` bytes of which only the beginning is present.
-pub fn make_partial_head(frame: &mut [u8], len: usize) -> Option<(u16, u16)> {
+/// [`make_partial_checksum`] for a frame of `len` bytes of which only the beginning is present.
+pub fn make_partial_checksum_head(frame: &mut [u8], len: usize) -> Option<(u16, u16)> {
     let l = layout(frame)?;
-    let offset = l.checksum()?;
+    let offset = l.checksum_offset()?;
     let len = len.checked_sub(l.l4)?;
     let pseudo = fold(pseudo_header(frame, &l, len)?);
     write16(frame, l.l4 + usize::from(offset), pseudo)?;
@@ -174,9 +174,9 @@ pub(crate) fn is_checksum_right(frame: &[u8], l: &Layout) -> bool {
 /// Detects an unfinished checksum in a frame without offload metadata: the checksum field contains the sum of the pseudo header.
 /// Returns `start` and `offset`. One in 65,536 packets with a finished checksum looks the same; this error is harmless, because finishing
 /// the checksum again gives the same value.
-pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
+pub fn find_partial_checksum(frame: &[u8]) -> Option<(u16, u16)> {
     let l = layout(frame)?;
-    let offset = l.checksum()?;
+    let offset = l.checksum_offset()?;
     let ip_len = match l.v6 {
         false => usize::from(be16(frame, l.l3 + 2)?),
         true => usize::from(be16(frame, l.l3 + 4)?) + 40,
@@ -259,10 +259,10 @@ fn fix_transport(out: &mut [u8], l: &Layout, done: usize, first: bool, last: boo
     } else {
         write16(out, l.l4 + 4, u16::try_from(len).ok()?)?;
     }
-    let offset = l.checksum()?;
+    let offset = l.checksum_offset()?;
     let pseudo = fold(pseudo_header(out, l, len)?);
     write16(out, l.l4 + usize::from(offset), pseudo)?;
-    complete(out, l.l4 as u16, offset)
+    finish_checksum(out, l.l4 as u16, offset)
 }
 
 #[cfg(test)]

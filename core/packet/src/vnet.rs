@@ -43,7 +43,7 @@ pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Of
         _ => return None,
     };
     if csum.is_none() {
-        let (start, offset) = segment::make_partial_head(head, len)?;
+        let (start, offset) = segment::make_partial_checksum_head(head, len)?;
         csum = Some(PartialChecksum { start, offset });
     }
     let size = u16::from_ne_bytes([size_a, size_b]);
@@ -51,7 +51,7 @@ pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Of
     offload.fits_head(head, len).then_some(offload)
 }
 
-/// Encodes the header for a frame to send, of which at least [`Offload::reach`] bytes are present.
+/// Encodes the header for a frame to send, of which at least [`Offload::needed_head_len`] bytes are present.
 pub fn encode(offload: &Offload, frame: &[u8]) -> [u8; LEN] {
     let mut header = [0; LEN];
     if let Some(csum) = offload.csum {

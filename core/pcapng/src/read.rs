@@ -22,8 +22,8 @@ pub enum BlockError {
 impl std::fmt::Display for BlockError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            BlockError::Length => "a block has an impossible length",
-            BlockError::Magic => "no section in little-endian byte order",
+            BlockError::Length => "invalid block length",
+            BlockError::Magic => "not a pcapng file in little-endian byte order",
         })
     }
 }

@@ -19,7 +19,8 @@ const MINUTE: Millis = Millis::from_secs(60);
 pub struct Settings {
     /// `pmd-auto-lb`
     pub on: bool,
-    /// `pmd-auto-lb-load-threshold`: a core that is busy for this percentage of the time is overloaded.
+    /// `pmd-auto-lb-load-threshold` for the variance policy: a core that is busy for this percentage of the
+    /// time is overloaded.
     pub load: u8,
     /// `pmd-auto-lb-improvement-threshold`: smallest reduction of the variance, in percent, for which queues are
     /// reassigned.
@@ -30,7 +31,7 @@ pub struct Settings {
     pub policy: Option<Policy>,
     /// Load limit of the predictive policy in percent: the load threshold if it is set, otherwise the default of that
     /// policy.
-    pub load_threshold: u8,
+    pub predictive_load_threshold: u8,
 }
 
 impl Default for Settings {
@@ -41,7 +42,7 @@ impl Default for Settings {
             improvement: 25,
             minutes: 1,
             policy: None,
-            load_threshold: DEFAULT_LOAD_THRESHOLD,
+            predictive_load_threshold: DEFAULT_LOAD_THRESHOLD,
         }
     }
 }
@@ -127,8 +128,9 @@ impl Balancer {
         self.can_improve = None;
     }
 
-    /// Whether a check is due. Starts the next interval.
-    pub fn is_time(&mut self, now: Millis) -> bool {
+    /// Returns whether a check is due now. If so, or if there was no check yet, the next interval begins at
+    /// `now`.
+    pub fn begin_check_if_due(&mut self, now: Millis) -> bool {
         let Settings { on, minutes, .. } = self.settings();
         let interval = Millis(MINUTE.0 * minutes);
         let time = on && self.last.is_some_and(|last| last + interval < now);
@@ -173,16 +175,16 @@ pub struct DryRun {
 }
 
 /// Computes a new assignment without applying it and compares the variance of the core loads. `owners`: the core that
-/// polls each queue now. `how`: the algorithm, and whether cores with pinned queues are isolated. `threshold`: in percent.
+/// polls each queue now. `algorithm_and_isolate`: the algorithm, and whether cores with pinned queues are isolated. `threshold`: in percent.
 pub fn dry_run(
     cores: &[DryRunCore],
     rxqs: &[Rxq],
     owners: &[Option<CoreId>],
-    how: (Algorithm, bool),
+    algorithm_and_isolate: (Algorithm, bool),
     threshold: u8,
 ) -> DryRun {
     let all: Vec<Core> = cores.iter().map(|c| c.core).collect();
-    let estimate = assign(&all, rxqs, how.0, how.1);
+    let estimate = assign(&all, rxqs, algorithm_and_isolate.0, algorithm_and_isolate.1);
     let mut lines: Vec<String> = estimate.notes.into_iter().map(|n| n.text).collect();
     let nodes: BTreeSet<NumaId> = all.iter().map(|c| c.numa).collect();
     if estimate.cross_numa && nodes.len() > 1 {
@@ -287,10 +289,10 @@ mod tests {
     #[test]
     fn it_checks_once_an_interval() {
         let mut balancer = on();
-        assert!(!balancer.is_time(Millis(1000)) && !balancer.is_time(Millis(61_000)));
-        assert!(balancer.is_time(Millis(61_001)) && !balancer.is_time(Millis(61_002)));
+        assert!(!balancer.begin_check_if_due(Millis(1000)) && !balancer.begin_check_if_due(Millis(61_000)));
+        assert!(balancer.begin_check_if_due(Millis(61_001)) && !balancer.begin_check_if_due(Millis(61_002)));
         balancer.configure(Settings::default());
-        assert!(!balancer.is_time(Millis(1_000_000)));
+        assert!(!balancer.begin_check_if_due(Millis(1_000_000)));
     }
 
     #[test]

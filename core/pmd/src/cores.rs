@@ -6,7 +6,8 @@ use units::{CoreId, NumaId};
 /// Number of PMD threads of each NUMA node if no mask is set.
 const PER_NODE: usize = 1;
 
-/// Core numbers of a mask are below this, far above what machines have. The limit bounds the memory for a long mask.
+/// Core numbers in a mask are below this; higher bits of the mask are ignored. The limit is far above the
+/// number of cores of any machine, and bounds the memory for a long mask.
 const CORES_MAX: u32 = 1 << 16;
 
 /// A core and its NUMA node.

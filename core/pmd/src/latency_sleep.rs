@@ -29,7 +29,7 @@ pub type LatencyTarget = SleepMax;
 /// Packets that may queue up during a sleep: a quarter of a guest's ring of 256, because sleeps end late.
 const RING_SHARE: u64 = 64;
 /// If no packet has arrived for longer than the usual gap, the silence is expected to last this many times as long again.
-const SILENCE: u64 = 16;
+const SILENCE_FACTOR: u64 = 16;
 /// Longest timer sleep in µs, whatever the target: a ring of 2048 fills in 137 µs at 14.88 Mpps.
 const SLEEP_MAX: u64 = 100;
 /// Shortest timer sleep in µs: the system call of a shorter one costs more than the sleep saves.
@@ -39,7 +39,7 @@ const PAUSE_MAX: u64 = 20;
 /// Assumed wake-up delay in µs until it has been measured.
 const WAKEUP_DELAY_DEFAULT: u64 = 10;
 /// Assumed CPU time of a sleep in µs until it has been measured.
-const COST: u64 = 3;
+const SLEEP_COST_DEFAULT: u64 = 3;
 /// When sleeps end too late or cost too much, the thread tries one sleep again after this many wake-up delays, because
 /// the machine may be less busy now. So such a sleep delays at most about one in this many packets.
 const PROBE: u64 = 200;
@@ -106,7 +106,7 @@ impl LatencySleep {
             can_pause,
             can_arm: true,
             wakeup_delay: WAKEUP_DELAY_DEFAULT * per_us,
-            cost: COST * per_us,
+            cost: SLEEP_COST_DEFAULT * per_us,
             ..LatencySleep::default()
         };
     }
@@ -165,7 +165,7 @@ impl LatencySleep {
             return self.device_event_action(now);
         }
         let in_time = (self.target * 9 / 10).saturating_sub(self.wakeup_delay);
-        let quiet = self.gap.saturating_mul(RING_SHARE).max(silence.saturating_mul(SILENCE));
+        let quiet = self.gap.saturating_mul(RING_SHARE).max(silence.saturating_mul(SILENCE_FACTOR));
         let wanted = quiet.min(SLEEP_MAX * us);
         let sleep = wanted.min(in_time);
         // Regular sleeps must save at least a third of the time, counted with the average delay `wakeup_delay / 2`.

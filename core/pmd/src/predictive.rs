@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elephant_is_reported_once() {
+    fn an_unsplittable_queue_is_reported_once() {
         let mut balancer = PredictiveBalancer::default();
         let key = (PortNo(1), QueueId(0));
         let reported: Vec<bool> = [0.9, 0.96, 1.0, 0.9, 1.0, 0.5, 1.0]

@@ -59,7 +59,10 @@ impl SleepMax {
             if !understood {
                 warn(format!("'{item}' is not a valid time and is ignored"));
             } else if reduced {
-                warn(format!("'{item}' is more than {} microseconds, which are used", MAX.0));
+                warn(format!(
+                    "'{item}' is more than the maximum of {} microseconds; the maximum is used",
+                    MAX.0
+                ));
             }
         }
         max

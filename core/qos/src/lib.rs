@@ -1,7 +1,7 @@
 //! QoS of a port: policers, which drop packets that exceed a rate, and a shaper, which delays them.
 //!
 //! ```text
-//! outcome.rs      counters and errors
+//! counts_and_errors.rs  counters and errors
 //! tokens.rs       token bucket of bytes
 //! single_rate.rs  `egress-policer`: one rate, one burst
 //! two_rate.rs     `trtcm-policer`: a committed and an excess rate, of the port and of each queue (RFC 4115)
@@ -11,13 +11,13 @@
 //! The code reads no clock: the caller passes the time. The type of a packet is a type parameter of the shaper, because
 //! the shaper only needs the packet's length.
 
-mod outcome;
+mod counts_and_errors;
 pub mod shaper;
 mod single_rate;
 mod tokens;
 mod two_rate;
 
-pub use outcome::{InvalidRates, QueueCounts};
+pub use counts_and_errors::{InvalidRates, QueueCounts};
 pub use shaper::{ClassSpec, Shaper, ShaperSpec};
 pub use single_rate::{SingleRate, SingleRateSpec};
 pub use two_rate::{TwoRate, TwoRateSpec, TwoRateTree};

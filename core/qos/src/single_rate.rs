@@ -1,7 +1,7 @@
 //! `egress-policer`: one rate and one burst (RFC 2697 with no excess burst). A packet that exceeds the burst is
 //! dropped.
 
-use crate::outcome::InvalidRates;
+use crate::counts_and_errors::InvalidRates;
 use crate::tokens::Tokens;
 use units::Nanos;
 

@@ -4,7 +4,7 @@
 //! the final one. The packet is dropped if the final colour is red. Packets for a queue that does not exist belong to
 //! queue 0; if queue 0 does not exist either, they are dropped.
 
-use crate::outcome::{InvalidRates, QueueCounts};
+use crate::counts_and_errors::{InvalidRates, QueueCounts};
 use crate::tokens::Tokens;
 use std::collections::BTreeMap;
 use units::Nanos;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_not_there_is_queue_0() {
+    fn packets_of_an_unknown_queue_belong_to_queue_0() {
         let mut policer = TwoRate::new(spec(1000, 1000, 0, 0), Nanos(0)).unwrap();
         assert!(!policer.pass(7, 10, Nanos(0)));
         policer.set_queue(0, spec(1000, 1000, 0, 0), Nanos(0)).unwrap();

@@ -46,7 +46,7 @@ pub struct Datagram<T> {
     pub parts: Vec<Part<T>>,
 }
 
-/// The reason why a fragment is refused.
+/// Why a datagram refuses a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The fragment overlaps another fragment, or contradicts the known end of the datagram.

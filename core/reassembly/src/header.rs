@@ -37,7 +37,7 @@ pub struct Fragment {
 
 /// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum PacketKind {
     /// A datagram that is not a fragment, or not an IP packet.
     NotFragment,
     /// A fragment that cannot be parsed, or that cannot be part of any datagram.
@@ -57,23 +57,23 @@ pub fn may_be_fragment(dl_type: u16, l3: &[u8]) -> bool {
 }
 
 /// Reads a packet from its network header on; padding may follow.
-pub fn read(dl_type: u16, l3: &[u8]) -> Content {
+pub fn read(dl_type: u16, l3: &[u8]) -> PacketKind {
     match dl_type {
         ethertype::IPV4 => read_v4(l3),
         ethertype::IPV6 => read_v6(l3),
-        _ => Content::NotFragment,
+        _ => PacketKind::NotFragment,
     }
 }
 
-fn read_v4(l3: &[u8]) -> Content {
-    let Some((ip, payload)) = Ipv4::parse_checked(l3) else { return Content::Malformed };
+fn read_v4(l3: &[u8]) -> PacketKind {
+    let Some((ip, payload)) = Ipv4::parse_checked(l3) else { return PacketKind::Malformed };
     let word = |at: usize| u16::from_be_bytes([l3[at], l3[at + 1]]);
     let (id, field, header) = (word(4), word(6), ip.header_len());
     if field & (MORE_V4 | OFFSET_V4) == 0 {
-        return Content::NotFragment;
+        return PacketKind::NotFragment;
     }
     if checksum(&l3[..header]) != 0 {
-        return Content::Malformed;
+        return PacketKind::Malformed;
     }
     let fragment = Fragment {
         v6: false,
@@ -89,20 +89,20 @@ fn read_v4(l3: &[u8]) -> Content {
     fragment.validated()
 }
 
-fn read_v6(l3: &[u8]) -> Content {
-    let Some((ip, payload)) = Ipv6::parse_checked(l3) else { return Content::Malformed };
+fn read_v6(l3: &[u8]) -> PacketKind {
+    let Some((ip, payload)) = Ipv6::parse_checked(l3) else { return PacketKind::Malformed };
     let (mut next, mut rest) = (ip.next_header(), payload);
     // Each header has at least eight bytes, so the length of the data bounds the loop.
     while is_extension(next) {
         let Some(&[following, len, high, low, a, b, c, d]) = rest.first_chunk::<FRAGMENT_HEADER>() else {
-            return Content::Malformed;
+            return PacketKind::Malformed;
         };
         if next != ipproto::FRAGMENT {
             let size = match next {
                 ipproto::AH => (usize::from(len) + 2) * 4,
                 _ => (usize::from(len) + 1) * 8,
             };
-            let Some(after) = rest.get(size..) else { return Content::Malformed };
+            let Some(after) = rest.get(size..) else { return PacketKind::Malformed };
             (next, rest) = (following, after);
             continue;
         }
@@ -129,15 +129,15 @@ fn read_v6(l3: &[u8]) -> Content {
         };
         return fragment.validated();
     }
-    Content::NotFragment
+    PacketKind::NotFragment
 }
 
 impl Fragment {
     /// Checks that the payload of a fragment other than the last is a multiple of 8 bytes (RFC 791 §3.2, RFC 8200 §4.5), and that no
     /// fragment exceeds the longest datagram.
-    fn validated(self) -> Content {
+    fn validated(self) -> PacketKind {
         let is_cut = self.more && (self.len == 0 || !self.len.is_multiple_of(OFFSET_UNIT));
-        if is_cut || self.end() > DATAGRAM_MAX { Content::Malformed } else { Content::Fragment(self) }
+        if is_cut || self.end() > DATAGRAM_MAX { PacketKind::Malformed } else { PacketKind::Fragment(self) }
     }
 
     /// End of the fragment's payload in the datagram's payload.

@@ -37,7 +37,7 @@ mod table;
 mod text;
 
 pub use datagram::{Datagram, Part};
-pub use header::{Content, Fragment, may_be_fragment, read};
+pub use header::{Fragment, PacketKind, may_be_fragment, read};
 pub use key::Origin;
 pub use reassembly::{Oversize, Reassembly};
 pub use settings::{Counts, Family, FamilyStatus, Status};

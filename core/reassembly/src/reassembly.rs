@@ -4,10 +4,10 @@
 //! while a complete datagram is assembled. Packets that are not fragments do not use this crate.
 
 use crate::datagram::Datagram;
-use crate::header::{Content, Fragment, read};
+use crate::header::{Fragment, PacketKind, read};
 use crate::key::Origin;
 use crate::settings::{Counter, Family, Settings, Status};
-use crate::table::{AddResult, Problem, Removal, Removed, Table};
+use crate::table::{AddResult, Removal, Removed, Table, TableRefusal};
 use crate::text::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,7 +58,7 @@ impl<T> Reassembly<T> {
     /// Reads a packet from its network header on. Returns a fragment to [`add`](Reassembly::add). `None`: the packet is not a valid
     /// fragment, the fragment is too small, or reassembly is disabled; the packet is tracked as it is.
     pub fn read(&self, dl_type: u16, l3: &[u8]) -> Option<Fragment> {
-        let Content::Fragment(fragment) = read(dl_type, l3) else { return None };
+        let PacketKind::Fragment(fragment) = read(dl_type, l3) else { return None };
         let settings = self.settings.of(family(fragment.v6));
         if !settings.is_enabled() {
             return None;
@@ -86,7 +86,7 @@ impl<T> Reassembly<T> {
         drop(table);
         let settings = self.settings.of(family(fragment.v6));
         match (&result, problem) {
-            (AddResult::Refused(_), Some(Problem::Overlap)) => settings.count(Counter::Overlapped, 1),
+            (AddResult::Refused(_), Some(TableRefusal::Overlap)) => settings.count(Counter::Overlapped, 1),
             (AddResult::Refused(_), _) => {}
             _ => settings.count(Counter::Accepted, 1),
         }

@@ -93,12 +93,12 @@ impl FamilySettings {
         self.min_size.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count(&self, what: Counter, n: u64) {
-        self.counts[what as usize].fetch_add(n, Ordering::Relaxed);
+    pub(crate) fn count(&self, counter: Counter, n: u64) {
+        self.counts[counter as usize].fetch_add(n, Ordering::Relaxed);
     }
 
     fn status(&self) -> FamilyStatus {
-        let n = |what: Counter| self.counts[what as usize].load(Ordering::Relaxed);
+        let n = |counter: Counter| self.counts[counter as usize].load(Ordering::Relaxed);
         let counts = Counts {
             accepted: n(Counter::Accepted),
             completed: n(Counter::Completed),

@@ -56,9 +56,9 @@ pub struct Removed<T> {
     pub v6: bool,
 }
 
-/// The reason why a fragment is refused.
+/// Why the table refuses a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum TableRefusal {
     Overlap,
     /// The table is full, or the datagram has too many fragments.
     NoSpace,
@@ -112,24 +112,24 @@ impl<T> Table<T> {
         content: T,
         (max, now): (u32, Millis),
         removed: &mut Vec<Removed<T>>,
-    ) -> (AddResult<T>, Option<Problem>) {
+    ) -> (AddResult<T>, Option<TableRefusal>) {
         self.expire(now, EXPIRED_AT_ONCE, removed);
         let key = Key::of(self.secret, f, origin);
         let found = self.by_key.get(&key).copied();
         let entry = found.and_then(|at| self.entries.get(at));
         let index = match entry.map_or(Ok(0), |entry| entry.incomplete.index_for(f)) {
             Ok(index) => index,
-            Err(Refusal::Overlap) => return (AddResult::Refused(content), Some(Problem::Overlap)),
-            Err(Refusal::Full) => return (AddResult::Refused(content), Some(Problem::NoSpace)),
+            Err(Refusal::Overlap) => return (AddResult::Refused(content), Some(TableRefusal::Overlap)),
+            Err(Refusal::Full) => return (AddResult::Refused(content), Some(TableRefusal::NoSpace)),
         };
         // A fragment that completes its datagram is accepted even if the table is full.
         let completes = entry.is_some_and(|entry| entry.incomplete.is_completed_by(f));
         if !completes && !self.evict_for(max, origin.memory, found, removed) {
-            return (AddResult::Refused(content), Some(Problem::NoSpace));
+            return (AddResult::Refused(content), Some(TableRefusal::NoSpace));
         }
         let at = found.unwrap_or_else(|| self.begin(key, origin.port, now));
         let Some(Entry { incomplete, source_slot }) = self.entries.get_mut(at) else {
-            return (AddResult::Refused(content), Some(Problem::NoSpace));
+            return (AddResult::Refused(content), Some(TableRefusal::NoSpace));
         };
         incomplete.insert(index, f, content, origin.memory);
         self.fragments += 1;
@@ -144,7 +144,7 @@ impl<T> Table<T> {
         let (first, last) = (parts.first(), parts.last());
         let len = first.map_or(0, |p| p.at) + last.map_or(0, |p| p.start + p.len);
         let datagram = Datagram { v6: key.v6, parts };
-        match origin.front + len <= FRAME_MAX {
+        match origin.l3_offset + len <= FRAME_MAX {
             true => (AddResult::Complete(datagram), None),
             false => (AddResult::TooLong(datagram), None),
         }

@@ -86,7 +86,7 @@ fn put(
     now: u64,
 ) -> AddResult<PacketBytes> {
     let fragment = all.read(dl_type, &l3).expect("a fragment");
-    let origin = Origin { port, memory: l3.len() as u32, front: 14, ..Origin::default() };
+    let origin = Origin { port, memory: l3.len() as u32, l3_offset: 14, ..Origin::default() };
     all.add(&fragment, &origin, l3, Millis(now), &mut Vec::new())
 }
 
@@ -147,7 +147,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read(dl_type in prop::sample::select(vec![0x0800u16, 0x86dd, 0x0806]), l3: Vec<u8>) {
-        if let Content::Fragment(f) = read(dl_type, &l3) {
+        if let PacketKind::Fragment(f) = read(dl_type, &l3) {
             prop_assert!(f.size() as usize <= l3.len() && f.end() <= 65_535);
             prop_assert!(may_be_fragment(dl_type, &l3));
         }
@@ -160,7 +160,7 @@ fn what_is_no_fragment_is_not_taken_for_one() {
     let v6 = datagram(true, 1, 500).part(0, 500, false);
     assert!(!may_be_fragment(0x0800, &v4) && !may_be_fragment(0x0806, &v6));
     // An atomic fragment of IPv6 is a complete datagram.
-    assert_eq!((read(0x0800, &v4), read(0x86dd, &v6)), (Content::NotFragment, Content::NotFragment));
+    assert_eq!((read(0x0800, &v4), read(0x86dd, &v6)), (PacketKind::NotFragment, PacketKind::NotFragment));
     // The bits "do not fragment" and "reserved" do not make a fragment.
     let mut df = v4.clone();
     df[6] = 0xc0;
@@ -172,9 +172,9 @@ fn what_is_no_fragment_is_not_taken_for_one() {
 }
 
 #[test]
-fn what_can_be_no_part_is_broken() {
+fn impossible_fragments_are_malformed() {
     let whole = datagram(false, 1, 65_515);
-    let wrong = |l3: &[u8]| assert_eq!(read(0x0800, l3), Content::Malformed);
+    let wrong = |l3: &[u8]| assert_eq!(read(0x0800, l3), PacketKind::Malformed);
     wrong(&whole.part(0, 12, true));
     wrong(&whole.part(0, 0, true));
     let mut sum = whole.part(0, 16, true);
@@ -190,11 +190,11 @@ fn what_can_be_no_part_is_broken() {
     far[10..12].fill(0);
     let sum = checksum(&far[..20]);
     far[10..12].copy_from_slice(&sum.to_be_bytes());
-    assert!(matches!(read(0x0800, &far), Content::Fragment(_)));
+    assert!(matches!(read(0x0800, &far), PacketKind::Fragment(_)));
     let v6 = datagram(true, 1, 64).part(8, 48, true);
-    assert!(matches!(read(0x86dd, &v6), Content::Fragment(f) if f.start == 8 && f.len == 40 && f.more));
+    assert!(matches!(read(0x86dd, &v6), PacketKind::Fragment(f) if f.start == 8 && f.len == 40 && f.more));
     for len in 0..v6.len() {
-        assert_eq!(read(0x86dd, &v6[..len]), Content::Malformed);
+        assert_eq!(read(0x86dd, &v6[..len]), PacketKind::Malformed);
     }
 }
 
@@ -256,7 +256,7 @@ fn an_end_that_contradicts_is_an_overlap() {
 }
 
 #[test]
-fn what_does_not_come_in_time_goes() {
+fn late_datagrams_expire_or_are_purged() {
     let all = small();
     let whole = datagram(false, 1, 1600);
     put(&all, 0x0800, whole.part(0, 800, true), 1, 1000);
@@ -295,7 +295,7 @@ fn too_long_a_datagram_is_shown_once() {
 }
 
 #[test]
-fn what_is_translated_in_the_whole_is_in_every_fragment() {
+fn write_back_changes_every_fragment() {
     for v6 in [false, true] {
         let all = small();
         let (before, mut after) =

@@ -29,6 +29,7 @@ fn masked(addr: IpAddr, len: u8) -> IpAddr {
     }
 }
 
+#[allow(clippy::len_without_is_empty, reason = "`len` is a number of bits")]
 impl Prefix {
     /// The network of `len` bits that contains an address. `len` is limited to the number of bits of the
     /// address.
@@ -58,7 +59,7 @@ impl Prefix {
     }
 
     /// Returns whether the prefix contains every address of its family.
-    pub fn is_empty(&self) -> bool {
+    pub fn matches_all(&self) -> bool {
         self.len == 0
     }
 

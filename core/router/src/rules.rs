@@ -32,7 +32,7 @@ impl Rule {
     }
 
     fn matches(&self, source: IpAddr) -> bool {
-        let inside = self.from.is_empty() || self.from.contains(source);
+        let inside = self.from.matches_all() || self.from.contains(source);
         self.from.is_ipv4() == source.is_ipv4() && inside != self.invert
     }
 }

@@ -61,7 +61,7 @@ impl Rule {
     pub fn line(&self) -> String {
         let not = if self.invert { "not " } else { "" };
         let from = match () {
-            () if self.from.is_empty() => "all".to_owned(),
+            () if self.from.matches_all() => "all".to_owned(),
             () if self.from.is_host() => self.from.addr().to_string(),
             // Open vSwitch writes a second blank after the length of a prefix.
             () => format!("{} ", self.from),

@@ -5,7 +5,7 @@
 
 /// The drain rate 1 (all packets are taken), in the units of this file.
 const ONE: u32 = 1 << 16;
-/// Each poll contributes 1/64 to the average, as a power of two.
+/// Weight of a poll in the moving average: 1/2^6, so 1/64.
 const SHIFT: u32 = 6;
 /// Weight of a queue that is emptied by each poll: 2, in units of 1/256.
 const WEIGHT_MAX: u32 = 512;

@@ -66,7 +66,7 @@ fn a_queue_that_comes_last_gets_its_reserve_or_no_slot() {
 
 /// Only queues that have a slot have a reserve, so a queue that is alone may hold its reserve and half of all other buffers.
 #[test]
-fn places_that_are_free_cost_nothing() {
+fn unused_slots_reserve_no_buffers() {
     let pool = Pool::new(4096, 16);
     let slot = pool.open(LOW_WATERMARK).unwrap();
     assert_eq!(pool.allowance(slot, Alpha::ONE), LOW_WATERMARK + (4096 - LOW_WATERMARK) / 2);

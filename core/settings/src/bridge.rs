@@ -1,6 +1,6 @@
 //! Settings of `Bridge`.
 
-use crate::setting::{Setting, U32, settings};
+use crate::setting::{Setting, U32_MAX, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Bridge", "other_config", key)
@@ -31,8 +31,8 @@ settings! {
     CONTROLLER_QUEUE_SIZE = oc("controller-queue-size").int(1, 512, 100)
         .doc("Maximum number of packet-ins queued for a controller that reads slowly; further ones are dropped.");
     DISABLE_IN_BAND = oc("disable-in-band").flag(false)
-        .doc("No hidden flows let connections to controllers and managers pass.");
-    IN_BAND_QUEUE = oc("in-band-queue").opt_int(0, U32).doc("The queue that these flows use.");
+        .doc("Disables in-band control: the bridge has no hidden flows for connections to controllers and managers.");
+    IN_BAND_QUEUE = oc("in-band-queue").opt_int(0, U32_MAX).doc("The QoS queue of the hidden flows of in-band control.");
     MAC_AGING_TIME = oc("mac-aging-time").clamped_or_default(15, 3600, 300)
         .doc("Seconds without a packet after which a learned address is removed.");
     MAC_TABLE_SIZE = oc("mac-table-size").clamped_or_default(10, 1_000_000, 8192).doc("Maximum number of learned addresses.");
@@ -52,7 +52,7 @@ settings! {
     RSTP_PRIORITY = oc("rstp-priority").int(0, 61_440, 0x8000)
         .doc("Its priority in the election of the root, in steps of 4096; lower is preferred.");
     RSTP_FORCE_PROTOCOL_VERSION = oc("rstp-force-protocol-version").int(0, 2, 2)
-        .doc("0: send messages of spanning tree, and wait as long.");
+        .doc("0: sends STP messages and uses the waiting times of STP; 2: RSTP.");
     RSTP_MAX_AGE = oc("rstp-max-age").int(6, 40, 20)
         .doc("Seconds after which received information expires; ignored if it is more than twice the forward delay less 2.");
     RSTP_FORWARD_DELAY = oc("rstp-forward-delay").int(4, 30, 15)

@@ -1,6 +1,6 @@
 //! Settings of `Controller`, `Manager` and `SSL`.
 
-use crate::setting::{I32, Setting, settings};
+use crate::setting::{I32_MAX, Setting, settings};
 
 const fn controller(name: &'static str) -> Setting {
     Setting::new("Controller", name, "")
@@ -19,9 +19,9 @@ const SERVER: &str = "used by the database server only";
 settings! {
     TARGET = controller("target").text("ssl:, tcp:, unix:, pssl:, ptcp: or punix: and an address")
         .doc("The controller to connect to, or the address to listen on.");
-    MAX_BACKOFF = controller("max_backoff").clamped(1000, I32, 8000)
+    MAX_BACKOFF = controller("max_backoff").clamped(1000, I32_MAX, 8000)
         .doc("Maximum milliseconds between two connection attempts.");
-    INACTIVITY_PROBE = controller("inactivity_probe").clamped(5000, I32, 5000)
+    INACTIVITY_PROBE = controller("inactivity_probe").clamped(5000, I32_MAX, 5000)
         // Only this range is declared; `core/config/src/controller.rs` handles 0.
         .doc("Milliseconds without a message after which the connection is probed; 1 to 4999 count as 5000, 0 means never.");
     ENABLE_ASYNC_MESSAGES = controller("enable_async_messages").flag(true)
@@ -29,9 +29,9 @@ settings! {
     CONTROLLER_QUEUE_SIZE = controller("controller_queue_size").opt_int(1, 512)
         .doc("Maximum number of packet-ins queued for a controller that reads slowly, further ones are dropped; if not \
               set, the bridge's `other_config:controller-queue-size`.");
-    CONTROLLER_RATE_LIMIT = controller("controller_rate_limit").opt_int(100, I32)
+    CONTROLLER_RATE_LIMIT = controller("controller_rate_limit").opt_int(100, I32_MAX)
         .doc("Maximum packet-ins per second sent to a controller; misses and actions are limited separately.");
-    CONTROLLER_BURST_LIMIT = controller("controller_burst_limit").opt_int(25, I32)
+    CONTROLLER_BURST_LIMIT = controller("controller_burst_limit").opt_int(25, I32_MAX)
         .doc("How many packet-ins may exceed the rate in a burst, and how many wait when the rate is exceeded; if not \
               set, a quarter of the rate.");
     CONNECTION_MODE = controller("connection_mode").choice(&["in-band", "out-of-band"], "in-band")
@@ -68,11 +68,11 @@ pub const OTHERS: &[Setting] = &[
         .doc("The DSCP of the connection."),
     manager("target").text("a target").partly_effective(SERVER).doc("A remote of the database server."),
     manager("max_backoff")
-        .clamped(1000, I32, 8000)
+        .clamped(1000, I32_MAX, 8000)
         .partly_effective(SERVER)
         .doc("Maximum milliseconds between two connection attempts."),
     manager("inactivity_probe")
-        .clamped(0, I32, 5000)
+        .clamped(0, I32_MAX, 5000)
         .partly_effective(SERVER)
         .doc("Milliseconds without a message after which the connection is probed."),
     Setting::new("Manager", "other_config", "dscp")

@@ -1,6 +1,6 @@
 //! Settings of `Interface`, except its column `options`.
 
-use crate::setting::{I32, Setting, settings};
+use crate::setting::{I32_MAX, Setting, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Interface", "other_config", key)
@@ -19,7 +19,7 @@ settings! {
     TYPE = column("type").text("").doc("Its type; system if not set.");
     OPTIONS = column("options").text("").doc("Settings of its type.");
     OFPORT_REQUEST = column("ofport_request").opt_int(1, 65_279).doc("The requested OpenFlow port number.");
-    MTU_REQUEST = column("mtu_request").opt_int(1, I32).doc("The requested MTU.");
+    MTU_REQUEST = column("mtu_request").opt_int(1, I32_MAX).doc("The requested MTU.");
     MAC = column("mac").text("an Ethernet address").doc("The address of an internal port.");
     PMD_RXQ_AFFINITY = oc("pmd-rxq-affinity").text("QUEUE:CORE, with commas")
         .doc("The cores of PMD threads to which rx queues are pinned.");
@@ -39,10 +39,10 @@ settings! {
     LACP_AGGREGATION_KEY = oc("lacp-aggregation-key").int(0, 65_535, 0)
         .doc("Its key in LACP; 0: the number of the port's first link.");
     BFD_ENABLE = bfd("enable").flag(false).doc("Enables bidirectional forwarding detection.");
-    BFD_MIN_RX = bfd("min_rx").clamped(1, I32, 1000)
+    BFD_MIN_RX = bfd("min_rx").clamped(1, I32_MAX, 1000)
         .doc("Minimum milliseconds between two received messages.");
-    BFD_MIN_TX = bfd("min_tx").clamped(1, I32, 100).doc("Minimum milliseconds between two sent messages.");
-    BFD_DECAY_MIN_RX = bfd("decay_min_rx").int(0, I32, 0)
+    BFD_MIN_TX = bfd("min_tx").clamped(1, I32_MAX, 100).doc("Minimum milliseconds between two sent messages.");
+    BFD_DECAY_MIN_RX = bfd("decay_min_rx").int(0, I32_MAX, 0)
         .doc("Replaces min_rx while there is no traffic; 0: min_rx is used.");
     BFD_FORWARDING_IF_RX = bfd("forwarding_if_rx").flag(false)
         .doc("Received traffic counts as reachability, as long as one message arrives within 100 times min_rx.");
@@ -61,7 +61,7 @@ settings! {
     BFD_OAM = bfd("oam").flag(false).doc("Sets the OAM flag of tunnels that have one.");
     CFM_MPID = column("cfm_mpid").opt_int(1, i64::MAX)
         .doc("The port's id in connectivity fault management (CFM), at most 8191 unless extended; enables CFM.");
-    CFM_INTERVAL = oc("cfm_interval").int(1, I32, 1000)
+    CFM_INTERVAL = oc("cfm_interval").int(1, I32_MAX, 1000)
         .doc("Milliseconds between two CFM messages; one of 3, 10, 100, 1000, 10000, 60000, 600000 unless extended.");
     CFM_EXTENDED = oc("cfm_extended").flag(false)
         .doc("Extended mode of CFM: any id and interval, and the operational state.");
@@ -72,12 +72,12 @@ settings! {
     CFM_CCM_PCP = oc("cfm_ccm_pcp").int(0, 7, 0).doc("The priority of CFM messages.");
     LLDP_ENABLE = Setting::new("Interface", "lldp", "enable").flag(false)
         .doc("LLDP on the port: sends a message every 30 seconds, and stores those of neighbours (`lldp/show`).");
-    INGRESS_POLICING_RATE = column("ingress_policing_rate").int(0, I32, 0)
+    INGRESS_POLICING_RATE = column("ingress_policing_rate").int(0, I32_MAX, 0)
         .doc("Maximum rate of received packets in kilobits per second, without Ethernet headers; 0: no limit.");
-    INGRESS_POLICING_BURST = column("ingress_policing_burst").int(0, I32, 0).doc("Its burst in kilobits; 0: 8000.");
-    INGRESS_POLICING_KPKTS_RATE = column("ingress_policing_kpkts_rate").int(0, I32, 0)
+    INGRESS_POLICING_BURST = column("ingress_policing_burst").int(0, I32_MAX, 0).doc("Its burst in kilobits; 0: 8000.");
+    INGRESS_POLICING_KPKTS_RATE = column("ingress_policing_kpkts_rate").int(0, I32_MAX, 0)
         .doc("Maximum rate of received packets in thousands per second; 0: no limit.");
-    INGRESS_POLICING_KPKTS_BURST = column("ingress_policing_kpkts_burst").int(0, I32, 0)
+    INGRESS_POLICING_KPKTS_BURST = column("ingress_policing_kpkts_burst").int(0, I32_MAX, 0)
         .doc("Its burst in thousands of packets; 0: 16.");
     BFD_MULT = bfd("mult").int(1, 255, 3).doc("Number of missed messages after which the session is down.");
 }

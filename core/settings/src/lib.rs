@@ -25,7 +25,7 @@ pub mod tables;
 pub mod text;
 mod value;
 
-pub use setting::{Effect, I32, Outside, Setting, U32, Value, When};
+pub use setting::{Effect, I32_MAX, OutOfRange, Setting, U32_MAX, Value, When};
 pub use value::Fault;
 
 #[cfg(test)]
@@ -56,5 +56,5 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 
 /// Finds the entry of a key, for interfaces of type `kind`.
 pub fn find(table: &str, column: &str, key: &str, kind: &str) -> Option<&'static Setting> {
-    all().find(|s| s.table == table && s.column == column && s.key == key && s.is_of(kind))
+    all().find(|s| s.table == table && s.column == column && s.key == key && s.applies_to(kind))
 }

@@ -43,7 +43,7 @@ parts! {
 }
 
 impl Part {
-    /// `tunnels are …` or `LACP is …`, followed by what happens instead.
+    /// The sentence of [`Part::missing`], a semicolon, and what happens instead.
     pub fn why(&self) -> String {
         format!("{}; {}", self.missing(), self.instead)
     }

@@ -1,7 +1,7 @@
 //! Settings of `Interface.options`, by type of port.
 
 use crate::not_built::{IPSEC, REPRESENTORS, TUNNELS};
-use crate::setting::{I32, Setting, settings};
+use crate::setting::{I32_MAX, Setting, settings};
 
 const fn opt(key: &'static str, kinds: &'static [&'static str]) -> Setting {
     Setting::new("Interface", "options", key).for_kinds(kinds)
@@ -27,9 +27,9 @@ settings! {
     DPDK_DEVARGS = opt("dpdk-devargs", DPDK).text("a PCI address, or a DPDK device with its arguments")
         .doc("The device of the port.");
     DPDK_N_RXQ = opt("n_rxq", DPDK).clamped(1, 65_535, 1).doc("Number of rx queues.");
-    N_RXQ_DESC = opt("n_rxq_desc", DPDK).int(1, I32, 2048)
+    N_RXQ_DESC = opt("n_rxq_desc", DPDK).int(1, I32_MAX, 2048)
         .doc("Length of rx queues, a power of two; the device may adjust it.");
-    N_TXQ_DESC = opt("n_txq_desc", DPDK).int(1, I32, 2048)
+    N_TXQ_DESC = opt("n_txq_desc", DPDK).int(1, I32_MAX, 2048)
         .doc("Length of tx queues, a power of two; the device may adjust it.");
     RX_FLOW_CTRL = opt("rx-flow-ctrl", DPDK).flag(false).doc("Honours received pause frames.");
     TX_FLOW_CTRL = opt("tx-flow-ctrl", DPDK).flag(false).doc("Sends pause frames.");
@@ -47,8 +47,8 @@ settings! {
         .doc("The XDP mode of the device.");
     DUMMY_N_RXQ = opt("n_rxq", DUMMY).clamped(1, 1024, 1).doc("Number of rx queues of a dummy device (tests).");
     DUMMY_N_TXQ = opt("n_txq", DUMMY).clamped(1, 1024, 1).doc("Number of tx queues of a dummy device (tests).");
-    DUMMY_IFINDEX = opt("ifindex", DUMMY).opt_int(0, I32).doc("Interface index of a dummy device (tests).");
-    DUMMY_NUMA_ID = opt("numa_id", DUMMY).int(0, I32, 0).doc("NUMA node of a dummy device (tests).");
+    DUMMY_IFINDEX = opt("ifindex", DUMMY).opt_int(0, I32_MAX).doc("Interface index of a dummy device (tests).");
+    DUMMY_NUMA_ID = opt("numa_id", DUMMY).int(0, I32_MAX, 0).doc("NUMA node of a dummy device (tests).");
     DUMMY_OL_TSO_SEGSZ = opt("ol_tso_segsz", DUMMY).opt_int(0, 65_535)
         .doc("Segment size of merged TCP packets that a dummy device receives; it also sends merged packets unsplit (tests).");
     DUMMY_OL_IP_RX_CSUM_SET_GOOD = opt("ol_ip_rx_csum_set_good", DUMMY).flag(false)

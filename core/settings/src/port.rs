@@ -1,6 +1,6 @@
 //! Settings of `Port`.
 
-use crate::setting::{I32, Setting, U32, settings};
+use crate::setting::{I32_MAX, Setting, U32_MAX, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Port", "other_config", key)
@@ -33,13 +33,13 @@ settings! {
     BOND_MODE = column("bond_mode")
         .choice(&["balance-tcp", "balance-slb", "active-backup"], "active-backup")
         .doc("How a bond distributes traffic.");
-    BOND_UPDELAY = column("bond_updelay").int(0, I32, 0).doc("Milliseconds before a link is considered up.");
-    BOND_DOWNDELAY = column("bond_downdelay").int(0, I32, 0).doc("Milliseconds before a link is considered down.");
-    BOND_HASH_BASIS = oc("bond-hash-basis").int(0, U32, 0).doc("Initial value of the hash that distributes traffic.");
+    BOND_UPDELAY = column("bond_updelay").int(0, I32_MAX, 0).doc("Milliseconds before a link is considered up.");
+    BOND_DOWNDELAY = column("bond_downdelay").int(0, I32_MAX, 0).doc("Milliseconds before a link is considered down.");
+    BOND_HASH_BASIS = oc("bond-hash-basis").int(0, U32_MAX, 0).doc("Initial value of the hash that distributes traffic.");
     BOND_PRIMARY = oc("bond-primary").text("an interface").doc("The preferred link.");
     ALL_MEMBERS_ACTIVE = oc("all-members-active").flag(false)
         .doc("Whether a balance-slb bond accepts broadcasts on all links.");
-    BOND_REBALANCE_INTERVAL = oc("bond-rebalance-interval").int(0, I32, 10_000)
+    BOND_REBALANCE_INTERVAL = oc("bond-rebalance-interval").int(0, I32_MAX, 10_000)
         .doc("Milliseconds between two balancings, at least 1000; 0: none.");
     LB_OUTPUT_ACTION = oc("lb-output-action").flag(false)
         .doc("Whether balance-tcp shares in the datapath, without a second look-up.");
@@ -57,14 +57,15 @@ settings! {
     RSTP_ENABLE = oc("rstp-enable").flag(true).doc("Rapid spanning tree on the port, if its bridge uses it.");
     RSTP_PORT_PRIORITY = oc("rstp-port-priority").int(0, 240, 0x80).doc("Its priority, in steps of 16; lower is preferred.");
     RSTP_PORT_NUM = oc("rstp-port-num").opt_int(1, 4095).doc("Its number in rapid spanning tree; if not set, the first free one.");
-    RSTP_PATH_COST = oc("rstp-path-cost").opt_int(0, I32)
+    RSTP_PATH_COST = oc("rstp-path-cost").opt_int(0, I32_MAX)
         .doc("The cost of paths through it, at most 200000000; if not set, it depends on the speed.");
     RSTP_PORT_ADMIN_EDGE = oc("rstp-port-admin-edge").flag(false).doc("The port connects to hosts only: it forwards at once.");
     RSTP_PORT_AUTO_EDGE = oc("rstp-port-auto-edge").flag(true).doc("Detects whether the port connects to hosts only.");
     RSTP_PORT_MCHECK = oc("rstp-port-mcheck").flag(false)
         .doc("Tries rapid spanning tree again with a neighbour that used spanning tree, each time the port is configured.");
     RSTP_ADMIN_P2P_MAC = oc("rstp-admin-p2p-mac").int(0, 2, 1)
-        .doc("Whether one other bridge is connected at most (1); only then RSTP does without waiting.");
+        .doc("Whether the link is point-to-point (at most one other bridge), which RSTP needs to forward without waiting (0: no, 1: yes, \
+              2: automatic, which counts as no).");
     RSTP_ADMIN_PORT_STATE = oc("rstp-admin-port-state").flag(true).doc("Whether rapid spanning tree may use the port.");
 }
 
@@ -84,7 +85,7 @@ pub const OTHERS: &[Setting] = &[
         .without_effect("carrier changes are detected at once in either mode")
         .doc("How link failures are detected."),
     oc("bond-miimon-interval")
-        .int(1, I32, 200)
+        .int(1, I32_MAX, 200)
         .without_effect("carrier changes are detected at once")
         .doc("Milliseconds between two checks of a link."),
     oc("transient").flag(false).other_program("ovs-ctl").doc("The port is removed when the host starts."),

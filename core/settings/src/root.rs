@@ -1,7 +1,7 @@
 //! Settings of table `Open_vSwitch`, which apply to the whole switch.
 
 use crate::not_built::HW_OFFLOAD;
-use crate::setting::{I32, Setting, U32, settings};
+use crate::setting::{I32_MAX, Setting, U32_MAX, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Open_vSwitch", "other_config", key)
@@ -21,20 +21,20 @@ settings! {
         .doc("The remotes of the database server; the switch itself does not use them.");
     NEXT_CFG = column("next_cfg").int(0, i64::MAX, 0)
         .doc("Incremented by tools at each change; cur_cfg follows when the change is applied.");
-    STATS_UPDATE_INTERVAL = oc("stats-update-interval").clamped(5000, I32, 5000)
+    STATS_UPDATE_INTERVAL = oc("stats-update-interval").clamped(5000, I32_MAX, 5000)
         .doc("Milliseconds between two updates of port statistics in the database.");
-    FLOW_LIMIT = oc("flow-limit").opt_int(0, U32)
+    FLOW_LIMIT = oc("flow-limit").opt_int(0, U32_MAX)
         .doc("Maximum number of megaflows of a datapath; if not set, only megaflow-memory limits them.");
-    MAX_IDLE = oc("max-idle").clamped(500, U32, 10_000)
+    MAX_IDLE = oc("max-idle").clamped(500, U32_MAX, 10_000)
         .doc("Milliseconds without a packet after which a megaflow is removed.");
-    VLAN_LIMIT = oc("vlan-limit").clamped(0, I32, 1)
+    VLAN_LIMIT = oc("vlan-limit").clamped(0, I32_MAX, 1)
         .doc("Maximum number of VLAN tags that are parsed to find the type of a packet; 0: as many as supported.");
     FLOW_RESTORE_WAIT = oc("flow-restore-wait").flag(false)
         .doc("While true after the start, packets without a megaflow are dropped and no controller is connected, so \
               that flows can be restored first; ignored after it has been false once.");
-    BUNDLE_IDLE_TIMEOUT = oc("bundle-idle-timeout").opt_int(1, U32)
+    BUNDLE_IDLE_TIMEOUT = oc("bundle-idle-timeout").opt_int(1, U32_MAX)
         .doc("Seconds without a message after which an open OpenFlow bundle is discarded; if not set, 10.");
-    N_HANDLER_THREADS = oc("n-handler-threads").opt_int(1, U32)
+    N_HANDLER_THREADS = oc("n-handler-threads").opt_int(1, U32_MAX)
         .doc("Number of handler threads; if not set, it depends on the number of cores.");
     DPDK_INIT = oc("dpdk-init").choice(&["false", "true", "try"], "false")
         .doc("Starts DPDK, which then runs until the daemon ends.");
@@ -57,8 +57,8 @@ settings! {
     VHOST_POSTCOPY_SUPPORT = oc("vhost-postcopy-support").flag(false).restart()
         .doc("Supports post-copy migration of guests on vhost-user client ports.");
     VHOST_BACKEND = oc("vhost-backend").choice(&["dpdk", "own"], "own").restart()
-        .doc("Who serves guests while DPDK is in use: the switch itself, as without DPDK, or DPDK's library, which is the \
-              default with vhost-postcopy-support.");
+        .doc("Which vhost-user implementation serves guests while DPDK is in use: that of the switch (own), which is also used \
+              without DPDK, or DPDK's library (dpdk), which is the default with vhost-postcopy-support.");
     PER_PORT_MEMORY = oc("per-port-memory").flag(false).restart()
         .doc("Allocates a memory pool for each DPDK port instead of one for all ports of an MTU.");
     USERSPACE_TSO_ENABLE = oc("userspace-tso-enable").flag(true).restart()
@@ -88,18 +88,19 @@ settings! {
     PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Enables detailed counters of PMD threads.");
     MEGAFLOW_MEMORY = oc("megaflow-memory").int(1, 1 << 20, 1024)
         .doc("Maximum memory of a datapath's megaflows in mebibytes, by the size of their data; above it those unused for longest are evicted.");
-    SHADOW_CHECK = oc("shadow-check").int(0, U32, 0)
+    SHADOW_CHECK = oc("shadow-check").int(0, U32_MAX, 0)
         .doc("Translates one of this many packets that match a megaflow again and compares the result (dpif/show-shadow); 0: none.");
     TX_FLUSH_INTERVAL = oc("tx-flush-interval").int(0, 1_000_000, 0)
         .doc("Maximum microseconds that a PMD thread holds packets to send more of them at once; 0: until the end of the iteration.");
     METRICS_LISTEN = oc("metrics-listen").text("ADDRESS:PORT, as in 127.0.0.1:9310 or [::]:9310")
         .doc("Where metrics and the web page are served by TCP, without encryption or password; not set: only at a Unix socket.");
     METRICS_HOSTS = oc("metrics-hosts").text("names, separated by spaces or commas")
-        .doc("Names with a dot by which clients of metrics-listen may call this host; addresses and names without a dot always work.");
+        .doc("Host names with a dot that are accepted in HTTP requests to metrics-listen (header Host); addresses and names without a \
+              dot are always accepted.");
     FLOW_CACHE = oc("flow-cache")
         .choice(&["unified", "ovs", "emc1", "emc1-16k", "emc2", "emc2-16k", "dfc", "cd", "smc"], "unified")
         .doc("The flow cache: Sluice's own, that of Open vSwitch, or one for comparison.");
-    EMC_INSERT_INV_PROB = oc("emc-insert-inv-prob").int(0, U32, 100)
+    EMC_INSERT_INV_PROB = oc("emc-insert-inv-prob").int(0, U32_MAX, 100)
         .doc("One of this many flows is inserted into the exact match cache, if flow-cache has one; 0: none.");
     SMC_ENABLE = oc("smc-enable").flag(false)
         .doc("Enables the signature match cache, if flow-cache is ovs.");
@@ -123,19 +124,19 @@ settings! {
 pub const OTHERS: &[Setting] = &[
     column("datapaths").rows("Datapath").doc("Datapaths by type."),
     oc("max-revalidator")
-        .int(100, U32, 500)
+        .int(100, U32_MAX, 500)
         .without_effect(ONE_REVALIDATOR)
         .doc("Maximum milliseconds between two revalidations."),
     oc("min-revalidate-pps")
-        .int(0, U32, 5)
+        .int(0, U32_MAX, 5)
         .without_effect("every megaflow is revalidated")
         .doc("Packets per second below which a megaflow is removed rather than revalidated under load."),
     oc("n-revalidator-threads")
-        .opt_int(1, U32)
+        .opt_int(1, U32_MAX)
         .without_effect(ONE_REVALIDATOR)
         .doc("Number of threads that revalidate megaflows."),
     oc("offloaded-stats-delay")
-        .int(0, U32, 2000)
+        .int(0, U32_MAX, 2000)
         .detail_of(HW_OFFLOAD)
         .doc("Maximum delay of counters of offloaded flows in milliseconds."),
     oc("hw-offload").flag(false).restart().needs(HW_OFFLOAD).doc("Offloads flows to hardware."),

@@ -31,7 +31,7 @@ pub enum When {
 
 /// How a number outside its range is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutOfRange {
     /// The default is used.
     Default,
     /// The nearest number of the range is used.
@@ -56,7 +56,7 @@ pub enum Value {
         /// The default; `None` if there is no number as default.
         default: Option<i64>,
         /// How a number outside the range is treated.
-        outside: Outside,
+        outside: OutOfRange,
     },
     /// One of several words, and the default; an empty default means that there is none.
     Choice(&'static [&'static str], &'static str),
@@ -93,9 +93,9 @@ pub struct Setting {
 }
 
 /// The largest unsigned 32-bit number.
-pub const U32: i64 = u32::MAX as i64;
+pub const U32_MAX: i64 = u32::MAX as i64;
 /// The largest signed 32-bit number.
-pub const I32: i64 = i32::MAX as i64;
+pub const I32_MAX: i64 = i32::MAX as i64;
 
 impl Setting {
     /// A setting that accepts any text, has full effect and takes effect immediately.
@@ -122,27 +122,27 @@ impl Setting {
     }
 
     pub(crate) const fn int(self, min: i64, max: i64, default: i64) -> Setting {
-        self.value(Value::Int { min, max, default: Some(default), outside: Outside::Default })
+        self.value(Value::Int { min, max, default: Some(default), outside: OutOfRange::Default })
     }
 
     /// Like `int`, but a number outside the range is replaced by the nearest valid one.
     pub(crate) const fn clamped(self, min: i64, max: i64, default: i64) -> Setting {
-        self.value(Value::Int { min, max, default: Some(default), outside: Outside::Nearest })
+        self.value(Value::Int { min, max, default: Some(default), outside: OutOfRange::Nearest })
     }
 
     /// Like `clamped`, but 0 means the default.
     pub(crate) const fn clamped_or_default(self, min: i64, max: i64, default: i64) -> Setting {
-        self.value(Value::Int { min, max, default: Some(default), outside: Outside::NearestOrDefault })
+        self.value(Value::Int { min, max, default: Some(default), outside: OutOfRange::NearestOrDefault })
     }
 
     /// Like `int`, but a number outside the range is an error of the row.
     pub(crate) const fn strict(self, min: i64, max: i64, default: i64) -> Setting {
-        self.value(Value::Int { min, max, default: Some(default), outside: Outside::Refused })
+        self.value(Value::Int { min, max, default: Some(default), outside: OutOfRange::Refused })
     }
 
     /// A number without a default: if it is not set, the switch chooses the value.
     pub(crate) const fn opt_int(self, min: i64, max: i64) -> Setting {
-        self.value(Value::Int { min, max, default: None, outside: Outside::Default })
+        self.value(Value::Int { min, max, default: None, outside: OutOfRange::Default })
     }
 
     pub(crate) const fn choice(self, words: &'static [&'static str], default: &'static str) -> Setting {
@@ -202,7 +202,7 @@ impl Setting {
     }
 
     /// The full name: `table.column:key`.
-    pub fn place(&self) -> String {
+    pub fn full_name(&self) -> String {
         format!("{}.{}", self.table, self.name())
     }
 
@@ -215,7 +215,7 @@ impl Setting {
     }
 
     /// Whether interfaces of this type have the setting.
-    pub fn is_of(&self, kind: &str) -> bool {
+    pub fn applies_to(&self, kind: &str) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of `Flow_Table`, `QoS`, `Queue`, `Mirror`, and connection tracking.
 
-use crate::setting::{I32, Setting, U32, settings};
+use crate::setting::{I32_MAX, Setting, U32_MAX, settings};
 
 const fn table(name: &'static str) -> Setting {
     Setting::new("Flow_Table", name, "")
@@ -19,7 +19,7 @@ const fn mirror(name: &'static str) -> Setting {
 }
 
 const fn timeout(key: &'static str) -> Setting {
-    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32)
+    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32_MAX)
 }
 
 const NO_STATE: &str = "connections of this datapath are never in this state";
@@ -29,7 +29,7 @@ settings! {
     QOS_QUEUES = Setting::new("QoS", "queues", "").rows("Queue").doc("The QoS queues, by number.");
     QUEUE_DSCP = Setting::new("Queue", "dscp", "").opt_int(0, 63).doc("The DSCP of packets of the queue.");
     NAME = table("name").text("").doc("The table's name.");
-    FLOW_LIMIT = table("flow_limit").opt_int(0, U32).doc("Maximum number of flows.");
+    FLOW_LIMIT = table("flow_limit").opt_int(0, U32_MAX).doc("Maximum number of flows.");
     OVERFLOW_POLICY = table("overflow_policy").choice(&["refuse", "evict"], "refuse")
         .doc("What happens to a new flow if the table is full.");
     GROUPS = table("groups").text("fields").doc("The fields that define groups of flows; eviction takes from the largest group.");
@@ -42,24 +42,24 @@ pub const OTHERS: &[Setting] = &[
     qos("cir").opt_int(0, i64::MAX).doc("Committed bytes per second of a policer."),
     qos("cbs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
     qos("eir").opt_int(0, i64::MAX).doc("Excess bytes per second."),
-    qos("ebs").opt_int(0, i64::MAX).doc("Their burst."),
-    qos("target").opt_int(0, U32).doc("Target of the queueing delay in microseconds (CoDel)."),
-    qos("interval").opt_int(0, U32).doc("Interval in microseconds over which the delay is measured."),
-    qos("flows").opt_int(0, U32).doc("Number of queues of `linux-fq_codel`."),
-    qos("perturb").opt_int(0, I32).doc("Seconds between two changes of the hash."),
-    qos("quantum").opt_int(0, I32).doc("Bytes per queue and turn."),
-    qos("latency").opt_int(0, I32).doc("Delay of packets in microseconds."),
-    qos("limit").opt_int(0, I32).doc("Maximum number of queued packets."),
+    qos("ebs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
+    qos("target").opt_int(0, U32_MAX).doc("Target of the queueing delay in microseconds (CoDel)."),
+    qos("interval").opt_int(0, U32_MAX).doc("Interval in microseconds over which the delay is measured."),
+    qos("flows").opt_int(0, U32_MAX).doc("Number of queues of `linux-fq_codel`."),
+    qos("perturb").opt_int(0, I32_MAX).doc("Seconds between two changes of the hash."),
+    qos("quantum").opt_int(0, I32_MAX).doc("Bytes per queue and turn."),
+    qos("latency").opt_int(0, I32_MAX).doc("Delay of packets in microseconds."),
+    qos("limit").opt_int(0, I32_MAX).doc("Maximum number of queued packets."),
     qos("loss").opt_int(0, 100).doc("Percentage of packets to drop."),
-    qos("jitter").opt_int(0, I32).doc("Variation of the delay in microseconds."),
+    qos("jitter").opt_int(0, I32_MAX).doc("Variation of the delay in microseconds."),
     queue("min-rate").opt_int(0, i64::MAX).doc("Guaranteed rate in bits per second; 0: none."),
     queue("cir").opt_int(0, i64::MAX).doc("Committed bytes per second of a policer."),
     queue("cbs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
     queue("eir").opt_int(0, i64::MAX).doc("Excess bytes per second."),
-    queue("ebs").opt_int(0, i64::MAX).doc("Their burst."),
+    queue("ebs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
     queue("max-rate").opt_int(0, i64::MAX).doc("Maximum rate in bits per second; 0: that of the port."),
     queue("burst").opt_int(0, i64::MAX).doc("The burst in bits; 0: one packet."),
-    queue("priority").opt_int(0, U32).doc("Priority; lower numbers are served first."),
+    queue("priority").opt_int(0, U32_MAX).doc("Priority; lower numbers are served first."),
     mirror("name").text("").doc("The mirror's name."),
     mirror("select_all").flag(false).doc("Mirrors all packets of the bridge."),
     mirror("select_dst_port").rows("Port").doc("Mirrors packets sent by these ports."),
@@ -71,10 +71,10 @@ pub const OTHERS: &[Setting] = &[
     mirror("snaplen").opt_int(14, 65_535).doc("Maximum length of a copy in bytes."),
     Setting::new("Datapath", "ct_zones", "").rows("CT_Zone").doc("Connection tracking zones, by number."),
     Setting::new("Datapath", "ct_zone_default_limit", "")
-        .opt_int(0, U32)
+        .opt_int(0, U32_MAX)
         .doc("Maximum number of connections in each zone without its own limit."),
     Setting::new("CT_Zone", "timeout_policy", "").rows("CT_Timeout_Policy").doc("Timeouts of a zone."),
-    Setting::new("CT_Zone", "limit", "").opt_int(0, U32).doc("Maximum number of connections in the zone."),
+    Setting::new("CT_Zone", "limit", "").opt_int(0, U32_MAX).doc("Maximum number of connections in the zone."),
     timeout("tcp_syn_sent").doc("Seconds in this state."),
     timeout("tcp_syn_recv").doc("Seconds in this state."),
     timeout("tcp_established").doc("Seconds in this state."),

@@ -12,15 +12,15 @@ fn the_table_covers_the_schema_and_nothing_else() {
         for column in columns {
             known.insert((table.name.as_str(), column));
             let set = all().any(|s| s.table == table.name && s.column == column);
-            let told = state::COLUMNS.iter().filter(|(t, _)| *t == table.name).flat_map(|(_, c)| *c);
-            match (set, told.filter(|(c, _)| *c == column).count()) {
+            let listed = state::COLUMNS.iter().filter(|(t, _)| *t == table.name).flat_map(|(_, c)| *c);
+            match (set, listed.filter(|(c, _)| *c == column).count()) {
                 (true, 0) | (false, 1) => {}
                 (set, n) => wrong.push(format!("{}.{column}: setting {set}, state {n} times", table.name)),
             }
         }
     }
     let strangers = all().filter(|s| !known.contains(&(s.table, s.column)));
-    wrong.extend(strangers.map(|s| format!("{}: not in the schema", s.place())));
+    wrong.extend(strangers.map(|s| format!("{}: not in the schema", s.full_name())));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -29,15 +29,20 @@ fn no_setting_has_two_entries_and_each_has_a_description() {
     let mut seen = BTreeSet::new();
     for s in all() {
         for kind in if s.kinds.is_empty() { &[""] } else { s.kinds } {
-            assert!(seen.insert((s.place(), *kind)), "{} twice for {kind}", s.place());
+            assert!(seen.insert((s.full_name(), *kind)), "{} twice for {kind}", s.full_name());
         }
-        assert!(s.doc.ends_with('.') && !s.doc[..s.doc.len() - 1].contains(". "), "{}: {}", s.place(), s.doc);
+        assert!(
+            s.doc.ends_with('.') && !s.doc[..s.doc.len() - 1].contains(". "),
+            "{}: {}",
+            s.full_name(),
+            s.doc
+        );
         if let Value::Int { min, max, default: Some(d), .. } = s.value {
             let ok = (min..=max).contains(&d) || s == &connection::INACTIVITY_PROBE;
-            assert!(ok, "{}: default {d} outside {min}..{max}", s.place());
+            assert!(ok, "{}: default {d} outside {min}..{max}", s.full_name());
         }
         if let Value::Choice(words, default) = s.value {
-            assert!(default.is_empty() || words.contains(&default), "{}", s.place());
+            assert!(default.is_empty() || words.contains(&default), "{}", s.full_name());
         }
     }
 }
@@ -54,7 +59,7 @@ fn values_are_parsed_as_the_entry_specifies() {
     assert_eq!(["5", "100", "99999", "x", "0"].map(aging), [15, 100, 3600, 300, 300]);
     assert_eq!(
         (bridge::MAC_AGING_TIME.fault("0"), bridge::STP_MAX_AGE.fault("0")),
-        (None, Some(Fault::Outside(6)))
+        (None, Some(Fault::OutOfRange(6)))
     );
     let isolate = |v: &str| root::PMD_RXQ_ISOLATE.flag_of(&map("pmd-rxq-isolate", v));
     assert_eq!(["false", "FALSE", "true", "what"].map(isolate), [false, false, true, true]);
@@ -76,7 +81,7 @@ fn settings_md_matches_the_table() {
 #[test]
 fn each_part_is_listed_once_and_needed_by_something() {
     for part in ALL {
-        let asked = text::asked_for_by(*part).count() + part.kinds.len();
+        let asked = text::settings_that_need(*part).count() + part.kinds.len();
         assert!(asked > 0, "{}: nothing asks for it", part.name);
         assert_eq!(ALL.iter().filter(|p| p.name == part.name).count(), 1, "{}", part.name);
     }

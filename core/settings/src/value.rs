@@ -1,6 +1,6 @@
 //! Parses the value of a setting as its entry specifies. An invalid value counts as absent.
 
-use crate::setting::{Outside, Setting, Value};
+use crate::setting::{OutOfRange, Setting, Value};
 use std::collections::BTreeMap;
 
 /// The error in a value.
@@ -9,7 +9,7 @@ pub enum Fault {
     /// The value is not valid; the default is used.
     Invalid,
     /// The value is outside the range; this number is used.
-    Outside(i64),
+    OutOfRange(i64),
 }
 
 /// Parses an integer, decimal or hexadecimal with `0x`, ignoring surrounding blanks.
@@ -38,9 +38,9 @@ impl Setting {
         let Value::Int { min, max, default, outside } = self.value else { return None };
         match (given, outside) {
             (Some(n), _) if (min..=max).contains(&n) => Some(n),
-            (Some(0), Outside::NearestOrDefault) => default,
-            (Some(n), Outside::Nearest | Outside::NearestOrDefault) => Some(n.clamp(min, max)),
-            (Some(n), Outside::Refused) => Some(n),
+            (Some(0), OutOfRange::NearestOrDefault) => default,
+            (Some(n), OutOfRange::Nearest | OutOfRange::NearestOrDefault) => Some(n.clamp(min, max)),
+            (Some(n), OutOfRange::Refused) => Some(n),
             _ => default,
         }
     }
@@ -67,7 +67,7 @@ impl Setting {
         self.get(map).map(|text| default ^ text.eq_ignore_ascii_case(other))
     }
 
-    /// The word, or the default.
+    /// The text of a `Choice` or `Text` setting, or its default; empty if it has none.
     pub fn word<'a>(&self, map: &'a BTreeMap<String, String>) -> &'a str {
         match self.value {
             Value::Choice(_, default) | Value::Text { default, .. } => self.get(map).unwrap_or(default),
@@ -82,11 +82,11 @@ impl Setting {
             Value::Choice(words, _) => !words.iter().any(|w| text.eq_ignore_ascii_case(w)),
             Value::Int { min, max, outside, .. } => match number(text) {
                 Some(n) if (min..=max).contains(&n) => false,
-                Some(0) if outside == Outside::NearestOrDefault => false,
-                Some(n) if matches!(outside, Outside::Nearest | Outside::NearestOrDefault) => {
-                    return Some(Fault::Outside(n.clamp(min, max)));
+                Some(0) if outside == OutOfRange::NearestOrDefault => false,
+                Some(n) if matches!(outside, OutOfRange::Nearest | OutOfRange::NearestOrDefault) => {
+                    return Some(Fault::OutOfRange(n.clamp(min, max)));
                 }
-                n => n.is_none() || outside != Outside::Refused,
+                n => n.is_none() || outside != OutOfRange::Refused,
             },
             Value::Text { .. } | Value::Rows(_) => false,
         };

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn full_is_an_answer() {
+    fn a_full_arena_returns_the_value() {
         let (_arena, mut publisher) = Arena::new(3);
         for i in 0..3 {
             publisher.insert(i).unwrap();

@@ -5,7 +5,7 @@
 //! differences are added. Counters wrap: packets at 32 bits, bytes at 48 bits, times at 32 bits of milliseconds. A fold must happen before
 //! a counter has advanced by its complete range.
 
-use crate::untouched::Untouched;
+use crate::zeroed_mapping::ZeroedMapping;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromZeros;
@@ -46,24 +46,24 @@ impl LaneCount {
 }
 
 /// The cells of all records. Cells that were never written cost address space, not memory.
-type Cells = Arc<Untouched<Cell>>;
+type Cells = Arc<ZeroedMapping<Cell>>;
 
 /// The writing side of a lane: one worker has it.
-pub struct Lane {
+pub struct LaneWriter {
     cells: Cells,
 }
 
 /// The reading side of a lane.
 #[derive(Clone)]
-pub struct Lanes {
+pub struct LaneReader {
     cells: Cells,
 }
 
-impl Lane {
+impl LaneWriter {
     /// Makes a lane for an arena of `capacity` records, and its reading side.
-    pub fn new(capacity: usize) -> (Lane, Lanes) {
-        let cells = Cells::new(Untouched::new(capacity));
-        (Lane { cells: Arc::clone(&cells) }, Lanes { cells })
+    pub fn new(capacity: usize) -> (LaneWriter, LaneReader) {
+        let cells = Cells::new(ZeroedMapping::new(capacity));
+        (LaneWriter { cells: Arc::clone(&cells) }, LaneReader { cells })
     }
 
     /// Prefetches the cell that `count` of this index changes.
@@ -86,7 +86,7 @@ impl Lane {
     }
 }
 
-impl Lanes {
+impl LaneReader {
     /// Returns whether the writing side or another reading side of this lane exists. If not, its counts do not change any more.
     pub fn is_used(&self) -> bool {
         let is_used = Arc::strong_count(&self.cells) > 1;
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn counts_wrap_and_differences_are_right() {
-        let (mut lane, lanes) = Lane::new(2000);
+        let (mut lane, lanes) = LaneWriter::new(2000);
         assert_eq!(lanes.read(1500), LaneCount::default());
         lane.count(1500, u32::MAX, BYTES, 5, 0x02);
         let first = lanes.read(1500);

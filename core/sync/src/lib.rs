@@ -23,13 +23,13 @@ pub mod lanes;
 pub mod mailbox;
 pub mod quota;
 pub mod try_lock;
-mod untouched;
+mod zeroed_mapping;
 
 pub use arc_swap::{ArcSwap as SnapshotCell, Cache as Cached, Guard as SnapshotCellGuard};
 pub use arena::{Arena, Guard, Reader, Records};
 pub use cache_padded::CachePadded;
 pub use index_stack::IndexStack;
-pub use lanes::{Lane, LaneCount, Lanes};
+pub use lanes::{LaneCount, LaneReader, LaneWriter};
 pub use mailbox::{Mailbox, SleepFlag};
 pub use quota::PoolUsage;
 pub use try_lock::{TryGuard, TryLock};

@@ -46,7 +46,8 @@ impl<T> Mailbox<T> {
         self.has_items.load(Ordering::Acquire)
     }
 
-    /// Returns whether there are no items, by a look under the lock. The taker calls this before it sleeps.
+    /// Returns whether there are no items. Takes the lock, so the result is exact. The taker calls this
+    /// before it sleeps.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }

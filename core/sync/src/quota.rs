@@ -50,8 +50,8 @@ pub struct OwnerQuota(AtomicU64);
 impl OwnerQuota {
     /// Opens the quota with this reserve. `false`: the pool has fewer unused buffers. The quota must be closed, and its owner must hold no
     /// buffers.
-    pub fn open(&self, shared: &PoolUsage, reserve: u32) -> bool {
-        let opens = shared.add_usage(reserve);
+    pub fn open(&self, pool_usage: &PoolUsage, reserve: u32) -> bool {
+        let opens = pool_usage.add_usage(reserve);
         if opens {
             self.0.store(u64::from(reserve) << 32, Ordering::Relaxed);
         }
@@ -60,9 +60,9 @@ impl OwnerQuota {
 
     /// Closes the quota and releases its reserve, except for buffers that the owner still holds; these are released when
     /// [`release`](Self::release) is called for them.
-    pub fn close(&self, shared: &PoolUsage) {
+    pub fn close(&self, pool_usage: &PoolUsage) {
         let (reserve, held) = halves(self.0.fetch_and(u64::from(u32::MAX), Ordering::AcqRel));
-        shared.subtract_usage(reserve.saturating_sub(held));
+        pool_usage.subtract_usage(reserve.saturating_sub(held));
     }
 
     /// The reserve.
@@ -77,18 +77,18 @@ impl OwnerQuota {
 
     /// Acquires quota for up to `want` buffers, so that the owner holds at most `allowance`; returns how many. Buffers within the reserve
     /// are always granted.
-    pub fn acquire(&self, shared: &PoolUsage, want: u32, allowance: u32) -> u32 {
+    pub fn acquire(&self, pool_usage: &PoolUsage, want: u32, allowance: u32) -> u32 {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let (reserve, held) = halves(word);
             let mut n = want.min(allowance.max(reserve).saturating_sub(held));
             let mut from_shared = reserve.max(held + n) - reserve.max(held);
-            if !shared.add_usage(from_shared) {
+            if !pool_usage.add_usage(from_shared) {
                 // Fewer buffers are unused: acquire the rest of them, or, if another thread is faster, only what the reserve covers.
-                let fewer = shared.free().min(from_shared);
+                let fewer = pool_usage.free().min(from_shared);
                 n -= from_shared - fewer;
                 from_shared = fewer;
-                if !shared.add_usage(from_shared) {
+                if !pool_usage.add_usage(from_shared) {
                     n -= from_shared;
                     from_shared = 0;
                 }
@@ -104,7 +104,7 @@ impl OwnerQuota {
             ) {
                 Ok(_) => return n,
                 Err(now) => {
-                    shared.subtract_usage(from_shared);
+                    pool_usage.subtract_usage(from_shared);
                     word = now;
                 }
             }
@@ -112,9 +112,9 @@ impl OwnerQuota {
     }
 
     /// Releases the quota of `n` buffers that the owner has freed.
-    pub fn release(&self, shared: &PoolUsage, n: u32) {
+    pub fn release(&self, pool_usage: &PoolUsage, n: u32) {
         let (reserve, before) = halves(self.0.fetch_sub(n.into(), Ordering::Release));
-        shared.subtract_usage(reserve.max(before) - reserve.max(before - n));
+        pool_usage.subtract_usage(reserve.max(before) - reserve.max(before - n));
     }
 }
 
@@ -129,29 +129,32 @@ mod tests {
 
     #[test]
     fn reserve_first_then_what_is_shared() {
-        let shared = PoolUsage::new(18);
+        let pool_usage = PoolUsage::new(18);
         let (a, b, c) = (OwnerQuota::default(), OwnerQuota::default(), OwnerQuota::default());
-        assert!(a.open(&shared, 4) && b.open(&shared, 4));
-        assert_eq!(a.acquire(&shared, 100, 100), 14);
-        assert_eq!((shared.free(), b.acquire(&shared, 100, 100), c.open(&shared, 1)), (0, 4, false));
-        a.release(&shared, 3);
-        assert_eq!((shared.free(), b.acquire(&shared, 100, 6)), (3, 2));
-        a.release(&shared, 11);
-        b.release(&shared, 6);
-        assert_eq!((shared.free(), a.held(), b.held()), (10, 0, 0));
-        assert_eq!(a.acquire(&shared, 100, 0), 4);
+        assert!(a.open(&pool_usage, 4) && b.open(&pool_usage, 4));
+        assert_eq!(a.acquire(&pool_usage, 100, 100), 14);
+        assert_eq!(
+            (pool_usage.free(), b.acquire(&pool_usage, 100, 100), c.open(&pool_usage, 1)),
+            (0, 4, false)
+        );
+        a.release(&pool_usage, 3);
+        assert_eq!((pool_usage.free(), b.acquire(&pool_usage, 100, 6)), (3, 2));
+        a.release(&pool_usage, 11);
+        b.release(&pool_usage, 6);
+        assert_eq!((pool_usage.free(), a.held(), b.held()), (10, 0, 0));
+        assert_eq!(a.acquire(&pool_usage, 100, 0), 4);
     }
 
     #[test]
     fn a_closed_quota_releases_what_it_does_not_hold() {
-        let shared = PoolUsage::new(20);
+        let pool_usage = PoolUsage::new(20);
         let owners = [OwnerQuota::default(), OwnerQuota::default()];
-        assert!(owners.iter().all(|owner| owner.open(&shared, 6)));
-        assert_eq!((owners[0].acquire(&shared, 4, 20), owners[1].acquire(&shared, 9, 20)), (4, 9));
-        owners.iter().for_each(|owner| owner.close(&shared));
-        assert_eq!((shared.free(), owners[0].reserve(), owners[1].held()), (7, 0, 9));
-        owners[0].release(&shared, 4);
-        owners[1].release(&shared, 9);
-        assert_eq!(shared.free(), 20);
+        assert!(owners.iter().all(|owner| owner.open(&pool_usage, 6)));
+        assert_eq!((owners[0].acquire(&pool_usage, 4, 20), owners[1].acquire(&pool_usage, 9, 20)), (4, 9));
+        owners.iter().for_each(|owner| owner.close(&pool_usage));
+        assert_eq!((pool_usage.free(), owners[0].reserve(), owners[1].held()), (7, 0, 9));
+        owners[0].release(&pool_usage, 4);
+        owners[1].release(&pool_usage, 9);
+        assert_eq!(pool_usage.free(), 20);
     }
 }

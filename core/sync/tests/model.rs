@@ -276,7 +276,7 @@ struct Memory([UnsafeCell<u32>; 3]);
 // SAFETY: the checker fails the test at the first access that another thread could make at the same time.
 unsafe impl Sync for Memory {}
 
-/// A pool: free buffers, the shared part, and two owners with a reserve of one buffer each.
+/// A pool: free buffers, its usage (reserves included), and two owners with a reserve of one buffer each.
 struct Buffers {
     free: IndexStack,
     shared: PoolUsage,
@@ -323,7 +323,7 @@ fn a_reserve_is_there_whatever_others_take() {
 /// A quota is closed while another thread releases the buffers of its owner: afterwards all buffers are unused, and the usage has never
 /// exceeded the size.
 #[test]
-fn a_closed_account_leaves_nothing_behind() {
+fn a_closed_quota_leaves_no_buffer_used() {
     check(3, || {
         let state = Arc::new((PoolUsage::new(3), OwnerQuota::default()));
         assert!(state.1.open(&state.0, 2));

@@ -82,7 +82,7 @@ pub enum BuildError {
     PacketType,
     /// The key is longer than its field.
     Key,
-    /// There is no such version.
+    /// The ERSPAN version is neither 1 nor 2.
     Version,
     /// The options are longer than 252 bytes, or their length is not a multiple of four bytes.
     Options,
@@ -93,12 +93,14 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            BuildError::Family => "the ends of the tunnel are not of one address family",
+            BuildError::Family => {
+                "local_ip and remote_ip have different address families, or one that this tunnel type does not support"
+            },
             BuildError::PacketType => "the tunnel cannot carry packets of this type",
             BuildError::Key => "the key is too long",
-            BuildError::Version => "there is no such version",
-            BuildError::Options => "the options are too long",
-            BuildError::Segments => "the path does not begin at the remote end",
+            BuildError::Version => "unknown ERSPAN version",
+            BuildError::Options => "the Geneve options are longer than 252 bytes, or not a multiple of 4 bytes",
+            BuildError::Segments => "srv6_segs does not begin with remote_ip",
         })
     }
 }

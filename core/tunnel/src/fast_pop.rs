@@ -25,8 +25,9 @@ fn word(head: &[u8], at: usize) -> u64 {
     head.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Counts of outer headers that were read. Headers with IPv4 are not counted: the caller can compute their number. Each had its IPv4 checksum
-/// verified, so this is the number of verified checksums, too.
+/// Counts of outer headers that the fast path has read. Headers over IPv4 are not counted: their number is
+/// that of all read headers minus `over_ipv6`. It is also the number of verified IPv4 checksums, because the
+/// fast path verifies each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FastChecksumCounts {
     /// Headers over IPv6, which have no checksum of their own.

@@ -11,7 +11,7 @@ use packet::rx_checksums::RxChecksum;
 
 /// Checks and reads the outer headers of a frame that a tunnel of this kind has received.
 pub fn pop(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
-    pop_counted(kind, frame, [RxChecksum::Nothing; 2], &mut ChecksumCounts::default())
+    pop_counted(kind, frame, [RxChecksum::Unknown; 2], &mut ChecksumCounts::default())
 }
 
 /// [`pop`] with what the device has [reported](packet::frame::Frame::checksum_states) about the outer checksums: of the IPv4 header and of the

@@ -21,7 +21,8 @@ pub(crate) fn vxlan(mut r: ParserState<'_>, gbp: bool) -> Result<Popped<'_>, Pop
         if first & vxlan_bit::O != 0 {
             return Err(PopError::Flags);
         }
-        let next = wire::VXLAN_NEXT.iter().find(|(n, _)| *n == first as u8).ok_or(PopError::Carried)?;
+        let next =
+            wire::VXLAN_NEXT.iter().find(|(n, _)| *n == first as u8).ok_or(PopError::InnerPacketType)?;
         packet_type = packet_type_of(next.1);
         first &= !vxlan_bit::GPE_USED;
     } else if gbp && first & vxlan_bit::G != 0 {
@@ -42,7 +43,7 @@ pub(crate) fn geneve(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
         return Err(PopError::Version);
     }
     if first as u16 != wire::ETHERTYPE_TEB {
-        return Err(PopError::Carried);
+        return Err(PopError::InnerPacketType);
     }
     let len = wire::GENEVE + (first >> 24 & 0x3f) as usize * 4;
     let options = r.data.get(wire::GENEVE..len).ok_or(PopError::Short)?;
@@ -71,7 +72,7 @@ pub(crate) fn gre(mut r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
         return Err(PopError::Flags);
     }
     if ethertype < wire::ETHERTYPE_MIN {
-        return Err(PopError::Carried);
+        return Err(PopError::InnerPacketType);
     }
     let mut len = 4;
     if flags & gre_bit::CSUM != 0 {
@@ -154,7 +155,7 @@ pub(crate) fn gtpu(mut r: ParserState<'_>, frame_len: usize) -> Result<Popped<'_
     let packet_type = match r.data.get(len).map(|b| b >> 4) {
         Some(4) => layer_3(wire::ETHERTYPE_IPV4),
         Some(6) => layer_3(wire::ETHERTYPE_IPV6),
-        _ => return Err(PopError::Carried),
+        _ => return Err(PopError::InnerPacketType),
     };
     r.finish(len, packet_type)
 }
@@ -170,7 +171,7 @@ pub(crate) fn srv6(r: ParserState<'_>) -> Result<Popped<'_>, PopError> {
     let packet_type = match next {
         wire::PROTO_IPV4 => layer_3(wire::ETHERTYPE_IPV4),
         wire::PROTO_IPV6 => layer_3(wire::ETHERTYPE_IPV6),
-        _ => return Err(PopError::Carried),
+        _ => return Err(PopError::InnerPacketType),
     };
     r.finish(usize::from(words) * 8 + 8, packet_type)
 }

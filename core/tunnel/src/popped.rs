@@ -37,7 +37,7 @@ pub enum PopError {
     /// Unknown flags, or flags for which the tunnel is not configured.
     Flags,
     /// The tunnel cannot carry the inner packet's type.
-    Carried,
+    InnerPacketType,
     /// Malformed options.
     Options,
     /// The segment routing header has segments left.

@@ -86,7 +86,7 @@ impl Template {
     }
 
     /// Returns whether the header has a sequence number.
-    pub fn is_numbered(&self) -> bool {
+    pub fn has_sequence_number(&self) -> bool {
         match self.encapsulation {
             Encapsulation::Gtpu { seq, .. } => seq,
             Encapsulation::Gre { seq, .. } => seq.is_some(),
@@ -193,8 +193,8 @@ impl Template {
         checksum::add16(checksum::add16(sum, u16::from(wire::PROTO_UDP)), len)
     }
 
-    fn write_label(&self, packet: &mut [u8], how: FlowLabel, inner: u32, hash: u32) {
-        let label = match how {
+    fn write_label(&self, packet: &mut [u8], source: FlowLabel, inner: u32, hash: u32) {
+        let label = match source {
             FlowLabel::Copy => inner,
             FlowLabel::Zero => 0,
             FlowLabel::Compute => hash & 0xf_ffff,

@@ -234,7 +234,7 @@ fn invalid_headers_have_reasons() {
     assert_eq!(with(23, 6), Err(PopError::Protocol));
     assert_eq!(with(41, 7), Err(PopError::Checksum));
     assert_eq!(with(42, 0x88), Err(PopError::Flags));
-    assert_eq!(with(42, 0x0c), Err(PopError::Carried));
+    assert_eq!(with(42, 0x0c), Err(PopError::InnerPacketType));
     assert_eq!(with(49, 1), Err(PopError::Flags));
     let mut wrong = good.clone();
     wrong[24] ^= 1;
@@ -262,7 +262,7 @@ fn checksums_are_counted() {
     let (mut wrong_ip, mut wrong_udp) = (good.clone(), good.clone());
     wrong_ip[24] ^= 1;
     wrong_udp[40] ^= 1;
-    let (none, bad, right) = (RxChecksum::Nothing, RxChecksum::Wrong, RxChecksum::Right(0));
+    let (none, bad, right) = (RxChecksum::Unknown, RxChecksum::Wrong, RxChecksum::Right(0));
     for (frame, stated, refused, counts) in [
         (&good, [none, none], false, [1, 0, 1, 0]),
         (&wrong_ip, [none, none], true, [1, 1, 0, 0]),
@@ -270,7 +270,7 @@ fn checksums_are_counted() {
         (&good, [bad, none], true, [0, 1, 0, 0]),
         (&good, [none, bad], true, [1, 0, 0, 1]),
         (&wrong_ip, [right, none], false, [0, 0, 1, 0]),
-        (&wrong_udp, [RxChecksum::Open, RxChecksum::Open], false, [0, 0, 0, 0]),
+        (&wrong_udp, [RxChecksum::Unfinished, RxChecksum::Unfinished], false, [0, 0, 0, 0]),
     ] {
         let mut checks = ChecksumCounts::default();
         let popped = pop_counted(kind, frame, stated, &mut checks);

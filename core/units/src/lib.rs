@@ -44,7 +44,7 @@ impl CoreId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NumaId(pub u32);
 
-/// The unique identifier of a datapath flow: a hash of its masked key, printed as a UUID.
+/// The unique identifier of a datapath flow: a hash of its masked key and its mask, printed as a UUID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ufid(pub u128);
 

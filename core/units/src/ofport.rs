@@ -39,7 +39,7 @@ impl OfPort {
         if self < OfPort::MAX { u32::from(self.0) } else { 0xffff_0000 | u32::from(self.0) }
     }
 
-    /// Converts from the 32-bit form. `None`: a number between 0xff00 and 0xffffff00.
+    /// Converts from the 32-bit form. `None`: a number from 0xff00 to 0xfffffeff, which is not valid.
     pub fn from_u32(v: u32) -> Option<OfPort> {
         match v {
             0..=0xfeff => Some(OfPort(v as u16)),

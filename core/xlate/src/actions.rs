@@ -47,7 +47,7 @@ impl Walk<'_> {
                 }
                 return true;
             }
-            self.forget_mirrored(action);
+            self.clear_mirrored_if_changed(action);
             self.report_actions(LineKind::Action, "", std::slice::from_ref(action));
             if let Action::CheckPktLarger { len, dst } = action {
                 if self.check_pkt_larger(*len, *dst, &actions[i + 1..]) {
@@ -252,10 +252,10 @@ impl Walk<'_> {
         }
     }
 
-    /// Records the current table and cookie, unless the last `ActionsOf` step has the same.
+    /// Records the current table and cookie, unless the last `UnrollXlate` step has the same.
     fn freeze_unroll(&mut self) {
-        let now = FrozenStep::ActionsOf { table: self.current.table_id, cookie: self.current.rule_cookie };
-        let known = self.freezing.steps.iter().rev().find(|s| matches!(s, FrozenStep::ActionsOf { .. }));
+        let now = FrozenStep::UnrollXlate { table: self.current.table_id, cookie: self.current.rule_cookie };
+        let known = self.freezing.steps.iter().rev().find(|s| matches!(s, FrozenStep::UnrollXlate { .. }));
         if known != Some(&now) {
             self.freezing.steps.push(now);
         }
@@ -267,7 +267,7 @@ impl Walk<'_> {
         if self.progress.exit || !self.packet_state.was_mpls {
             return;
         }
-        let l2_or_output = match action {
+        let needs_no_payload = match action {
             Action::Output { .. }
             | Action::OutputTrunc { .. }
             | Action::Enqueue { .. }
@@ -284,7 +284,7 @@ impl Walk<'_> {
             }
             _ => false,
         };
-        if !l2_or_output {
+        if !needs_no_payload {
             self.freeze();
         }
     }

@@ -34,9 +34,9 @@ impl<'a> Walk<'a> {
             }
             Choice::ByConnection => {
                 let in_datapath = view.is_in_datapath();
-                let shared = BondHash { bundle: bundle.id, basis: view.basis(), in_datapath };
+                let hash_params = BondHash { bundle: bundle.id, basis: view.basis(), in_datapath };
                 // Any link of the bond can be returned: the checks before the output have the same result for all links.
-                Some((view.owner(0)?, Some(shared)))
+                Some((view.owner(0)?, Some(hash_params)))
             }
         }
     }
@@ -44,12 +44,12 @@ impl<'a> Walk<'a> {
     /// Outputs to a bond whose link a hash of the connection selects: by `lb_output` if the datapath has the bond's buckets,
     /// otherwise by hashing and recirculation. Both actions contain the id of the bond's frozen state, to which the megaflow
     /// has a reference.
-    pub(crate) fn push_bond_hash_output(&mut self, shared: BondHash) {
-        let Some(id) = self.store_frozen(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
-        if shared.in_datapath {
+    pub(crate) fn push_bond_hash_output(&mut self, hash_params: BondHash) {
+        let Some(id) = self.store_frozen(Frozen::of_bond(self.bridge.id, hash_params.bundle)) else { return };
+        if hash_params.in_datapath {
             return self.out.actions.push(DpAction::LbOutput(LbOutput { bond_id: id }));
         }
-        self.out.actions.push(DpAction::Hash { alg: HashAlg::L4, basis: shared.basis });
+        self.out.actions.push(DpAction::Hash { alg: HashAlg::L4, basis: hash_params.basis });
         self.out.actions.push(DpAction::Recirc(id));
     }
 
@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
         let view = self.bridge.bundle(bundle).and_then(|b| b.bond.as_ref());
         let Some((view, port)) = view.and_then(|view| Some((view, view.owner(bucket)?))) else { return };
         self.out.stats_targets.push(StatsTarget::Bond { tally: Arc::clone(view.tally()), bucket });
-        let options = OutputOptions { by_tree: true, last: true, truncated: false };
+        let options = OutputOptions { check_stp: true, last: true, truncated: false };
         self.output_port(port, options);
     }
 

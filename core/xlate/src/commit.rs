@@ -17,7 +17,7 @@ use dpif::{
 use flow::{Flow, Mac, Vlan};
 
 /// Field values that a bitwise mask applies to.
-trait Bits: Copy + PartialEq {
+trait MaskableValue: Copy + PartialEq {
     const NONE: Self;
     const ALL: Self;
     fn and(self, mask: Self) -> Self;
@@ -25,7 +25,7 @@ trait Bits: Copy + PartialEq {
 
 macro_rules! number_bits {
     ($($t:ty),*) => {$(
-        impl Bits for $t {
+        impl MaskableValue for $t {
             const NONE: $t = 0;
             const ALL: $t = <$t>::MAX;
             fn and(self, mask: $t) -> $t { self & mask }
@@ -34,7 +34,7 @@ macro_rules! number_bits {
 }
 number_bits!(u8, u16, u32);
 
-impl<const N: usize> Bits for [u8; N] {
+impl<const N: usize> MaskableValue for [u8; N] {
     const NONE: [u8; N] = [0; N];
     const ALL: [u8; N] = [0xff; N];
     fn and(self, mask: [u8; N]) -> [u8; N] {
@@ -42,7 +42,7 @@ impl<const N: usize> Bits for [u8; N] {
     }
 }
 
-impl Bits for Mac {
+impl MaskableValue for Mac {
     const NONE: Mac = Mac([0; 6]);
     const ALL: Mac = Mac([0xff; 6]);
     fn and(self, mask: Mac) -> Mac {
@@ -57,7 +57,7 @@ macro_rules! header_write {
         let mut differs = false;
         $(
             if key.$field == base.$field {
-                mask.$field = Bits::NONE;
+                mask.$field = MaskableValue::NONE;
             } else {
                 differs = true;
             }
@@ -220,7 +220,7 @@ fn commit_icmp(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAc
     if key(flow) == key(base) {
         return SlowReason::empty();
     }
-    let all = IcmpKey { icmp_type: Bits::ALL, code: Bits::ALL };
+    let all = IcmpKey { icmp_type: MaskableValue::ALL, code: MaskableValue::ALL };
     out.push(DpAction::Set(set(Masked::new(key(flow), all))));
     (base.tp_src, base.tp_dst) = (flow.tp_src, flow.tp_dst);
     (mask.tp_src, mask.tp_dst) = (0xff, 0xff);

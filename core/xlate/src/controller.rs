@@ -2,7 +2,7 @@
 
 use crate::outcome::metered;
 use crate::walk::Walk;
-use classifier::of::Classified;
+use classifier::of::ClassifierRule;
 use dpif::{DpAction, Userspace, UserspaceCookie};
 use openflow::action::{Action, Controller};
 use openflow::meter::METER_CONTROLLER;

@@ -13,7 +13,7 @@
 
 use crate::BridgeId;
 use classifier::of::SparseMatch;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use cpu::prehashed::ByHash;
 use flow::{FLOW_WORDS, Flow, Mac, Match};
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ enum Dependency {
     /// A table, looked up for a packet with this in port and metadata. `changed`: the words that the walk had changed.
     Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: Words },
     /// The learned flows of a table, for the limit of a `learn` action.
-    Limit { bridge: BridgeId, table: u8 },
+    LearnLimit { bridge: BridgeId, table: u8 },
     /// A group, or its liveness.
     Group { bridge: BridgeId, group: u32 },
     /// The learning table, for the packet's addresses.
@@ -148,7 +148,7 @@ impl Dependencies {
         self.list.iter().flat_map(|d| d.affected_by(change)).collect()
     }
 
-    fn push(&mut self, chain: &Chain, dependency: Dependency) {
+    fn push(&mut self, chain: &KeyedHash64, dependency: Dependency) {
         if self.list.last() != Some(&dependency) {
             self.hash = dependency.hashed_after(chain, self.hash);
             self.list.push(dependency);
@@ -160,14 +160,14 @@ impl Dependency {
     /// The hash of a list after this dependency is appended; `hash`: the hash of the list before. Each look-up of a walk computes
     /// a hash, so this takes few operations. The sender of a packet may choose its metadata (a flow may copy a header field there), so
     /// the hash has a secret key against crafted collisions.
-    fn hashed_after(&self, chain: &Chain, hash: u64) -> u64 {
+    fn hashed_after(&self, chain: &KeyedHash64, hash: u64) -> u64 {
         let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
         let words = match self {
             Dependency::Table { bridge, table, in_port, metadata, changed: Words([low, high]) } => {
                 let place = u64::from(*table) << 32 | u64::from(*in_port);
                 [place ^ u64::from(bridge.0) << 40, *metadata, *low, *high]
             }
-            Dependency::Limit { bridge, table } => [name(bridge, (*table).into()), 0, 0, 1],
+            Dependency::LearnLimit { bridge, table } => [name(bridge, (*table).into()), 0, 0, 1],
             Dependency::Group { bridge, group } => [name(bridge, *group), 0, 0, 2],
             Dependency::Stations { bridge, changed: Words([low, high]) } => [name(bridge, 0), 3, *low, *high],
             Dependency::PortState { bridge, port } => {
@@ -198,9 +198,10 @@ impl Dependency {
                 let consulted = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
                 rule_match(matching, &consulted, (*changed).into()).into_iter().collect()
             }
-            (Dependency::Limit { bridge, table }, DependencyChange::Rule { bridge: b, table: t, .. })
-                if (bridge, table) == (b, t) =>
-            {
+            (
+                Dependency::LearnLimit { bridge, table },
+                DependencyChange::Rule { bridge: b, table: t, .. },
+            ) if (bridge, table) == (b, t) => {
                 vec![Match::CATCHALL]
             }
             (Dependency::Group { bridge, group }, DependencyChange::Group { bridge: b, group: g })
@@ -350,7 +351,7 @@ mod tests {
         let mut dependency_sets = DependencySets::default();
         let dependencies = |group| {
             let mut dependencies = Dependencies::default();
-            dependencies.push(&Chain::new(0), Dependency::Group { bridge: BridgeId(1), group });
+            dependencies.push(&KeyedHash64::new(0), Dependency::Group { bridge: BridgeId(1), group });
             dependencies
         };
         let (a, b) = (dependency_sets.number(&dependencies(1)), dependency_sets.number(&dependencies(2)));

@@ -171,7 +171,7 @@ impl Walk<'_> {
                 ));
                 return false;
             }
-            said => said,
+            given => given,
         };
         let ethertype = if new_type == ETHERNET { TEB } else { new_type as u16 };
         self.out.flow.packet_type = new_type;

@@ -65,9 +65,9 @@ fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
     narrow(field, mask);
 }
 
-/// Removes from a flow or a mask the bits that the header does not have. After a match a mask has all bits of the field, but after a
-/// read or a write only the bits of the header, because traces print these two masks differently. In a flow, the type of an ICMP
-/// packet has more bits only if an OpenFlow 1.0 action for ports has written it.
+/// Clears the bits that a field has in a [`Flow`] but not in the packet's header. A match sets these bits in
+/// the mask, a read or a write does not: traces print the two masks differently. In a flow, the type or code
+/// of an ICMP packet has such bits only if an OpenFlow 1.0 action for ports has written it.
 fn narrow(field: FieldId, flow: &mut Flow) {
     match field {
         FieldId::Ipv6Label => flow.ipv6_label &= 0xf_ffff,

@@ -82,19 +82,19 @@ impl Walk<'_> {
         }
         let one = |step: &FrozenStep| match step {
             FrozenStep::Do(a) => text.actions(self.bridge, std::slice::from_ref(a)),
-            FrozenStep::ActionsOf { table, cookie } => unroll_text(*table, *cookie),
+            FrozenStep::UnrollXlate { table, cookie } => unroll_text(*table, *cookie),
             FrozenStep::Bond(_) => "bond".to_owned(),
         };
         let list: Vec<String> = steps.iter().map(one).collect();
         trace.report(LineKind::Thaw, format!("Restoring actions: {}", list.join(",")));
     }
 
-    /// Executes the remaining steps; `ActionsOf` steps restore the table and cookie of the actions that follow.
+    /// Executes the remaining steps; `UnrollXlate` steps restore the table and cookie of the actions that follow.
     fn steps(&mut self, steps: &[FrozenStep]) {
         let mut rest = steps;
         while let Some(step) = rest.first() {
             match step {
-                FrozenStep::ActionsOf { table, cookie } => {
+                FrozenStep::UnrollXlate { table, cookie } => {
                     if self.progress.exit {
                         if self.freezing.active {
                             self.freezing.steps.push(step.clone());
@@ -116,7 +116,7 @@ impl Walk<'_> {
                         .iter()
                         .map_while(|s| match s {
                             FrozenStep::Do(a) => Some(a.clone()),
-                            FrozenStep::ActionsOf { .. } | FrozenStep::Bond(_) => None,
+                            FrozenStep::UnrollXlate { .. } | FrozenStep::Bond(_) => None,
                         })
                         .collect();
                     rest = &rest[run.len()..];

@@ -66,7 +66,7 @@ pub enum FrozenStep {
     /// An action.
     Do(Action),
     /// The following actions belong to a rule of this table with this cookie; packet-ins contain both numbers.
-    ActionsOf {
+    UnrollXlate {
         /// Table.
         table: u8,
         /// Cookie.

@@ -43,13 +43,13 @@ mod outcome;
 mod packet_len;
 mod packet_type;
 mod ports;
-mod report;
-mod sampled;
 mod sampling;
+mod sampling_settings;
 mod snapshot;
 mod spanning_tree;
 mod special;
 mod trace;
+mod trace_report;
 mod translate;
 mod tunnel;
 mod tunnel_ports;
@@ -60,16 +60,16 @@ pub use bridge_id::BridgeId;
 pub use dependencies::{Dependencies, DependencyChange, DependencySets};
 pub use frozen::{Frozen, FrozenMetadata, FrozenStep, Recirc, RecircTable};
 pub use groups::select_slots;
-pub use mirror::{MIRRORS_MAX, Mirror, MirrorTally, MirrorTo};
+pub use mirror::{MIRRORS_MAX, Mirror, MirrorOutput, MirrorTally};
 pub use normal::is_reserved;
 pub use outcome::{
     Failure, FinTimeout, Fork, HeldOutput, LearnedFlow, Level, LogLine, Output, PacketEffect, Solicitation,
     StatsTarget,
 };
-pub use report::trace_report;
-pub use sampled::{BridgeIpfix, Sampling};
+pub use sampling_settings::{BridgeIpfix, Sampling};
 pub use snapshot::{Attachment, BridgeView, Bundle, Fragments, PortFlags, PortView, Snapshot, Snooping};
 pub use trace::{LineKind, Trace};
+pub use trace_report::trace_report;
 pub use translate::translate;
 pub use tunnel_ports::{TunnelPort, TunnelPorts};
 pub use underlay::{HoldCapacity, HostPort, Listener, Neighbours, TunnelEndpoints, Underlay};

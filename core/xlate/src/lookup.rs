@@ -9,7 +9,7 @@ use crate::outcome::StatsTarget;
 use crate::snapshot::{Fragments, PortFlags};
 use crate::trace::{LineKind, Trace};
 use crate::walk::Walk;
-use classifier::of::Classified;
+use classifier::of::ClassifierRule;
 use flow::FieldId;
 use flow::flow::frag;
 use ofproto::{Rule, TABLE_INTERNAL};
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
         let credited = Arc::clone(rule);
         self.out.stats_targets.push(match bridge {
             Some(bridge) => StatsTarget::Match { bridge, rule: credited },
-            None => StatsTarget::Rule(credited),
+            None => StatsTarget::InternalRule(credited),
         });
         rule
     }

@@ -85,7 +85,7 @@ impl Walk<'_> {
             None => None,
             Some(0) => {
                 let text =
-                    format!("further messages on bridge {} left out while processing ", self.bridge.name);
+                    format!("further messages on bridge {} suppressed while processing ", self.bridge.name);
                 Some(LogLine { text, ..line })
             }
             Some(_) => Some(line),

@@ -12,7 +12,7 @@ pub const MIRRORS_MAX: usize = 32;
 
 /// The destination of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MirrorTo {
+pub enum MirrorOutput {
     /// A port, which is used for nothing else.
     Port(BundleId),
     /// A VLAN.
@@ -43,15 +43,15 @@ impl MirrorTally {
 #[derive(Clone, Debug)]
 pub struct Mirror {
     /// Copies packets that these ports receive.
-    pub from: Vec<BundleId>,
+    pub src_ports: Vec<BundleId>,
     /// Copies packets that these ports send.
-    pub to: Vec<BundleId>,
+    pub dst_ports: Vec<BundleId>,
     /// Copies only packets of these VLANs; `None`: of all.
     pub vlans: Option<VlanSet>,
     /// Copies only packets that equal this flow in the bits of this mask; `None`: all packets.
     pub filter: Option<Arc<(Flow, Flow)>>,
     /// The destination of copies.
-    pub out: MirrorTo,
+    pub out: MirrorOutput,
     /// Maximum length of a copy in bytes; 0: unlimited.
     pub snaplen: u16,
     /// Counters.

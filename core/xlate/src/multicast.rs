@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
             self.normal_flood(ingress, tags);
             return true;
         }
-        self.depends_on_groups();
+        self.depends_on_multicast();
         let mut targets = Targets::default();
         match group.and_then(|group| snooping.groups.members(tags.vid(), group)) {
             Some(members) => {

@@ -50,9 +50,10 @@ impl Walk<'_> {
             return;
         }
         let capacity = self.snapshot.underlay.neighbours.hold_capacity(&hop.bridge, hop.next);
-        // With a megaflow, the datapath would drop later packets, which then could not be held. So none is made. Exception: the
-        // maximum number of packets is held for this next hop (`HopFull`). The end of that is reported as a change of the
-        // neighbour, so the megaflow is translated again in time.
+        // With a megaflow, the datapath would drop later packets, which then could not be held, so no
+        // megaflow is made. Exception: the maximum number of packets is held for this next hop (`HopFull`).
+        // When packets can be held again, this is reported as a change of the neighbour, so the megaflow is
+        // translated again in time.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
         if self.received.returns_side_effects && capacity == HoldCapacity::Free {
             self.out.effects.push(PacketEffect::Hold(Box::new(HeldOutput {
@@ -72,7 +73,7 @@ impl Walk<'_> {
         self.mirrored = u32::MAX;
         (self.out.flow, self.out.mask) = (held.flow, held.mask);
         self.mark_all_words_changed();
-        let options = OutputOptions { by_tree: true, last: true, truncated: false };
+        let options = OutputOptions { check_stp: true, last: true, truncated: false };
         self.output_port(held.at.1, options);
         self.out
             .stats_targets
@@ -101,7 +102,7 @@ impl Walk<'_> {
         if self.received.returns_side_effects {
             self.out.effects.push(PacketEffect::Neighbour { bridge: bridge.clone(), ip, mac });
         }
-        self.out.stats_targets.push(StatsTarget::NeighbourSeen { bridge, ip, mac });
+        self.out.stats_targets.push(StatsTarget::NeighbourLearned { bridge, ip, mac });
     }
 
     /// Returns whether one of the bridge's ports has this IP address. `port`: the port of the bridge to which the packet is

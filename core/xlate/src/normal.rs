@@ -240,11 +240,11 @@ impl<'a> Walk<'a> {
             Some(view) => self.link_of(bundle, view, tags.vid()),
             None => bundle.ports.first().map(|port| (*port, None)),
         };
-        let Some((port, shared)) = by else { return };
+        let Some((port, hash_params)) = by else { return };
         let kept = self.out.flow.vlans;
         tags.put(&mut self.out.flow, vlan.priority_tags);
-        self.output_mode.bond_hash = shared;
-        let options = OutputOptions { by_tree: true, last: false, truncated: false };
+        self.output_mode.bond_hash = hash_params;
+        let options = OutputOptions { check_stp: true, last: false, truncated: false };
         self.output_port(port, options);
         self.output_mode.bond_hash = None;
         self.out.flow.vlans = kept;

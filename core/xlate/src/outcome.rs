@@ -8,7 +8,7 @@ use crate::dependencies::Dependencies;
 use crate::header;
 use crate::mirror::MirrorTally;
 use crate::packet_type::ETHERTYPE_NSH;
-use crate::sampled::ReportedOutputs;
+use crate::sampling_settings::ReportedOutputs;
 use crate::trace::Trace;
 use bridge::snooping::message::Message;
 use bridge::{BundleId, MacObservation};
@@ -199,7 +199,7 @@ pub struct LearnedFlow {
     pub limit: u32,
 }
 
-/// An object whose statistics count every packet of the megaflow, or whose use every packet of the megaflow renews.
+/// An object that every packet of the megaflow updates: its counters, or the time when it was last used.
 #[derive(Clone, Debug)]
 pub enum StatsTarget {
     /// A rule that matched.
@@ -217,7 +217,7 @@ pub enum StatsTarget {
         table: u8,
     },
     /// An internal rule of the switch.
-    Rule(Arc<Rule>),
+    InternalRule(Arc<Rule>),
     /// A group.
     Group {
         /// The group.
@@ -253,7 +253,7 @@ pub enum StatsTarget {
         ip: IpAddr,
     },
     /// A next hop whose Ethernet address is learned from the packets.
-    NeighbourSeen {
+    NeighbourLearned {
         /// Name of the bridge in whose network the next hop is.
         bridge: String,
         /// IP address of the next hop.
@@ -334,8 +334,8 @@ pub struct Output {
     pub mask: Flow,
     /// The IPv4 destination was consulted, but is left out of `mask`, because `ofproto/trace` does not show it.
     pub unshown_nw_dst: bool,
-    /// A bit for each tunnel option field that a tunnel header got from the received packet. They are left out of `mask`, because
-    /// `ofproto/trace` does not show them.
+    /// A bit for each tunnel option field that an output to a tunnel sent as received: with the received
+    /// value, or not at all. These fields are left out of `mask`, because `ofproto/trace` does not show them.
     pub kept_options: u64,
     /// During a translation the packet as the tables match it, afterwards the flow at the end of the pipeline, with its OpenFlow port.
     pub flow: Flow,

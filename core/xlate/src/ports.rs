@@ -23,7 +23,7 @@ const SAMPLE_LEVELS_RESERVED: usize = 3;
 #[derive(Clone, Copy)]
 pub(crate) struct OutputOptions {
     /// The spanning tree state of the port must allow the output, too.
-    pub by_tree: bool,
+    pub check_stp: bool,
     /// No action follows the output, so the next bridge of a patch port may change the packet without a copy.
     pub last: bool,
     /// A `trunc` action precedes the output (`output(port=..,max_len=..)`); a patch port does not support it.
@@ -51,7 +51,7 @@ impl<'a> Walk<'a> {
             if port.tunnel.is_some() {
                 self.out.stats_targets.push(StatsTarget::Tunnel { at: (bridge.id, port.ofport), out: false });
             }
-            if self.is_for_switch(port) {
+            if self.process_special(port) {
                 self.mirror_arrival();
                 return false;
             }
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
 
     fn output_to(&mut self, port: OfPort, (max_len, truncated): (u16, bool), last: bool, in_bucket: bool) {
         let in_port = OfPort(self.out.flow.in_port as u16);
-        let options = OutputOptions { by_tree: true, last, truncated };
+        let options = OutputOptions { check_stp: true, last, truncated };
         match port {
             OfPort::IN_PORT => self.output_port(in_port, options),
             OfPort::TABLE => {
@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
         let mut ports = bridge.ports.values().filter(targets).peekable();
         while let Some(port) = ports.next() {
             let final_one = last && ports.peek().is_none();
-            let options = OutputOptions { by_tree: !all, last: final_one, truncated: false };
+            let options = OutputOptions { check_stp: !all, last: final_one, truncated: false };
             self.output_port(port.ofport, options);
         }
         self.record_flood();
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
 
     /// Outputs to a port if the port's settings allow it.
     pub(crate) fn output_port(&mut self, number: OfPort, options: OutputOptions) {
-        let OutputOptions { by_tree, last, truncated } = options;
+        let OutputOptions { check_stp, last, truncated } = options;
         if !self.add_work(1) {
             return;
         }
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
             report!(self, Warn, "Flow is between protected ports, skipping output.");
             return;
         }
-        if by_tree && !self.may_leave(port) {
+        if check_stp && !self.may_send(port) {
             return;
         }
         let mode = port.packet_types();
@@ -214,8 +214,8 @@ impl<'a> Walk<'a> {
                     self.output_tunnel((port, no), config, (last, truncated));
                 } else {
                     self.commit();
-                    if let Some(shared) = self.output_mode.bond_hash.take() {
-                        self.push_bond_hash_output(shared);
+                    if let Some(hash_params) = self.output_mode.bond_hash.take() {
+                        self.push_bond_hash_output(hash_params);
                     } else if !self.pop_tunnel(port) {
                         self.sample_output(no, None);
                         self.push_output(no);
@@ -285,7 +285,7 @@ impl<'a> Walk<'a> {
         self.mark_all_words_changed();
         self.bridge = bridge;
         let back = self.enter_bridge();
-        if !self.is_for_switch(port) && self.may_receive(port) {
+        if !self.process_special(port) && self.may_receive(port) {
             let search =
                 LookupParams { last, isolated: true, ..LookupParams::first(self.out.flow.in_port, 0) };
             if self.forwards_from(port) {
@@ -383,7 +383,7 @@ impl<'a> Walk<'a> {
             _ => port,
         };
         let old = std::mem::replace(&mut self.out.flow.skb_priority, queue);
-        let options = OutputOptions { by_tree: true, last, truncated: false };
+        let options = OutputOptions { check_stp: true, last, truncated: false };
         self.merging_netflow_output(|walk| walk.output_port(port, options));
         self.out.flow.skb_priority = old;
     }

@@ -5,7 +5,7 @@
 //! that is known only at the end of the translation, so [`Walk::finish_sampling`] adds it to the samples.
 
 use crate::outcome::StatsTarget;
-use crate::sampled::{ReportedOutputs, Sampling};
+use crate::sampling_settings::{ReportedOutputs, Sampling};
 use crate::snapshot::BridgeView;
 use crate::walk::Walk;
 use dpif::{DpAction, Egress, Userspace, UserspaceCookie};

@@ -6,14 +6,14 @@
 
 use crate::bridge_id::BridgeId;
 use crate::mirror::Mirror;
-use crate::sampled::Sampling;
+use crate::sampling_settings::Sampling;
 use crate::tunnel_ports::TunnelPorts;
 use crate::underlay::Underlay;
 use bitflags::bitflags;
-use bridge::spanning_tree::{PortTree, Protocol};
+use bridge::spanning_tree::{PortTreeState, Protocol};
 use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, GroupRead, MacRead, TunnelConfig, VlanConfig, bfd, cfm};
-use cpu::Chain;
+use cpu::KeyedHash64;
 use dpif::Capabilities;
 use flow::{Flow, Tunnel};
 use numbered::NumberedTable;
@@ -80,7 +80,7 @@ pub struct PortView {
     /// LACP is enabled on the port.
     pub lacp: bool,
     /// The port's state in the spanning tree, if it takes part.
-    pub tree: Option<PortTree>,
+    pub tree: Option<PortTreeState>,
     /// The interface index, for sFlow; 0: the port has none.
     pub ifindex: u32,
     /// DSCP for the packets of a queue: the queue's priority, and the DSCP in the upper six bits of a TOS byte.
@@ -237,7 +237,7 @@ pub struct Snapshot {
     /// The number of the timeout policy of each connection tracking zone that has one.
     pub timeouts: Arc<BTreeMap<u16, u16>>,
     /// Hashes dependencies with secrets of the process. The default has fixed secrets, for tests.
-    pub chain: Chain,
+    pub chain: KeyedHash64,
 }
 
 impl Default for Snapshot {
@@ -250,7 +250,7 @@ impl Default for Snapshot {
             capabilities: Capabilities::USERSPACE,
             explicit_sampled_drops: false,
             timeouts: Arc::default(),
-            chain: Chain::new(0),
+            chain: KeyedHash64::new(0),
         }
     }
 }
@@ -263,8 +263,8 @@ impl Snapshot {
 
     /// The mask of the outer header for a megaflow that drops tunnel packets for which [`receive`](Self::receive) finds no
     /// port.
-    pub fn mask_of_no_tunnel(&self, datapath_flow: &Flow) -> Tunnel {
-        self.tunnels.mask_of_none(datapath_flow)
+    pub fn mask_without_tunnel_port(&self, datapath_flow: &Flow) -> Tunnel {
+        self.tunnels.mask_without_port(datapath_flow)
     }
 
     /// Converts a datapath flow to OpenFlow: the bridge, and the flow with its OpenFlow port. `None` if no bridge has

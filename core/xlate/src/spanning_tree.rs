@@ -42,7 +42,7 @@ impl Walk<'_> {
 
     /// Returns whether the port may send the packet; if not, reports why in the trace. Every port may send messages that check
     /// its link (BFD, CFM), and its own messages of LLDP (IEEE 802.1AB 6.3).
-    pub(crate) fn may_leave(&mut self, port: &PortView) -> bool {
+    pub(crate) fn may_send(&mut self, port: &PortView) -> bool {
         let Some(tree) = port.tree else { return true };
         self.depends_on_state(port);
         if is_stp(&self.committed.base) {

@@ -17,7 +17,7 @@ use units::OfPort;
 
 impl Walk<'_> {
     /// Consumes the packet, which `port` received, if it is for the switch itself. Returns whether the packet was consumed.
-    pub(crate) fn is_for_switch(&mut self, port: &PortView) -> bool {
+    pub(crate) fn process_special(&mut self, port: &PortView) -> bool {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {
             self.out.slow |= SlowReason::BFD;
@@ -26,7 +26,11 @@ impl Walk<'_> {
                 self.out.effects.push(PacketEffect::Bfd { at, ttl: self.out.flow.nw_ttl });
             }
         }
-        is_bfd || self.is_cfm(port) || self.is_lacp(port) || self.is_bpdu(port) || self.is_lldp(port)
+        is_bfd
+            || self.consume_cfm(port)
+            || self.consume_lacp(port)
+            || self.consume_bpdu(port)
+            || self.consume_lldp(port)
     }
 
     /// Whether the packet is a message that checks the link of this port (BFD, CFM).
@@ -34,7 +38,7 @@ impl Walk<'_> {
         port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter)) || self.is_cfm_message(port)
     }
 
-    fn is_cfm(&mut self, port: &PortView) -> bool {
+    fn consume_cfm(&mut self, port: &PortView) -> bool {
         let is_cfm = self.is_cfm_message(port);
         if is_cfm {
             self.out.slow |= SlowReason::CFM;
@@ -69,13 +73,13 @@ impl Walk<'_> {
         (self.out.mask.dl_type, self.out.mask.nw_proto) = (u16::MAX, u8::MAX);
         (self.out.mask.tp_src, self.out.mask.tp_dst) = (u16::MAX, u16::MAX);
         report!(self, Detail, "outputting DHCP packet to local port for in-band control");
-        let options = OutputOptions { by_tree: true, last: false, truncated: false };
+        let options = OutputOptions { check_stp: true, last: false, truncated: false };
         self.output_port(OfPort::LOCAL, options);
     }
 
-    /// Whether the packet is a BPDU for the bridge's spanning tree, which consumes it even if the port takes no part in the
-    /// tree.
-    fn is_bpdu(&mut self, port: &PortView) -> bool {
+    /// Consumes the packet if it is a BPDU and the bridge has a spanning tree, even if the port takes no part
+    /// in the tree. Returns whether the packet was consumed.
+    fn consume_bpdu(&mut self, port: &PortView) -> bool {
         if self.bridge.tree.is_none() || self.out.flow.dl_type != ethertype::NONE {
             return false;
         }
@@ -90,7 +94,7 @@ impl Walk<'_> {
         true
     }
 
-    fn is_lacp(&mut self, port: &PortView) -> bool {
+    fn consume_lacp(&mut self, port: &PortView) -> bool {
         let is_lacp = port.lacp && self.out.flow.dl_type == bond::lacp::ETHERTYPE;
         if is_lacp {
             self.out.slow |= SlowReason::LACP;
@@ -101,7 +105,7 @@ impl Walk<'_> {
         is_lacp
     }
 
-    fn is_lldp(&mut self, port: &PortView) -> bool {
+    fn consume_lldp(&mut self, port: &PortView) -> bool {
         let is_lldp = port.lldp && self.out.flow.dl_type == ethertype::LLDP;
         if is_lldp {
             self.out.slow |= SlowReason::LLDP;

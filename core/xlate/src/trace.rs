@@ -139,7 +139,7 @@ impl Trace {
             todo.push((&node.subs, level + 2 * more));
         }
         if self.cut {
-            let _ = writeln!(out, " >> the trace is cut after {} kB", BYTES_MAX >> 10);
+            let _ = writeln!(out, " >> the trace is truncated after {} KiB", BYTES_MAX >> 10);
         }
         for error in &self.late_errors {
             let _ = writeln!(out, " >>>> {error} <<<<");
@@ -202,7 +202,7 @@ bridge(\"br0\")
         let text = t.text();
         assert!(text.len() < BYTES_MAX + 1000, "{}", text.len());
         assert!(t.nodes.len() * OVERHEAD <= BYTES_MAX);
-        let tail = " >> the trace is cut after 1024 kB\n >>>> over max translation depth 64 <<<<\n";
+        let tail = " >> the trace is truncated after 1024 KiB\n >>>> over max translation depth 64 <<<<\n";
         assert!(text.ends_with(tail), "{}", &text[text.len() - 200..]);
     }
 
@@ -211,7 +211,7 @@ bridge(\"br0\")
         let mut t = Trace::default();
         t.report(LineKind::Action, "é".repeat(BYTES_MAX));
         assert!(t.text().len() < BYTES_MAX + 1000);
-        assert!(t.is_full() && t.text().ends_with("the trace is cut after 1024 kB\n"));
+        assert!(t.is_full() && t.text().ends_with("the trace is truncated after 1024 KiB\n"));
     }
 
     #[test]

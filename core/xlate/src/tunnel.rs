@@ -38,8 +38,8 @@ impl Snapshot {
     /// sent as received ([`Output::kept_options`]) are matched too, if packets of this datapath port can have options. The mask of a
     /// packet without options is empty unless some field was consulted or sent.
     pub fn options_mask(&self, bridge: BridgeId, datapath_flow: &Flow, output: &Output) -> Tlv {
-        let have_options = self.tunnels.have_options(PortNo(datapath_flow.in_port));
-        let kept = if have_options { output.kept_options } else { 0 };
+        let can_have_options = self.tunnels.can_have_options(PortNo(datapath_flow.in_port));
+        let kept = if can_have_options { output.kept_options } else { 0 };
         let is_matched = datapath_flow.tlv.present != 0 || output.mask.tlv.present != 0 || kept != 0;
         if !is_matched || !tunnel::is_tunnelled(&datapath_flow.tunnel) {
             return Tlv::NONE;
@@ -156,7 +156,7 @@ impl Walk<'_> {
         if tunnel::is_tunnelled(&outer) && changed {
             self.committed.base.tunnel = outer;
             self.committed.base.tlv = Tlv::from_options(&options).unwrap_or(Tlv::NONE);
-            let set = SetTunnel { key: shown(outer, &config.kind), geneve_options: options };
+            let set = SetTunnel { key: fields_of_kind(outer, &config.kind), geneve_options: options };
             self.out.actions.push(DpAction::Set(SetField::Tunnel(Box::new(set))));
         }
     }
@@ -167,7 +167,7 @@ impl Walk<'_> {
             return Vec::new();
         }
         if tunnel::is_tunnelled(&self.out.initial.tunnel) {
-            self.keep_options();
+            self.record_kept_options();
         }
         let has_options = self.out.flow.tlv.present != 0;
         let all = if has_options { self.bridge.tables.tlv().to_options(&self.out.flow) } else { Vec::new() };
@@ -176,7 +176,7 @@ impl Walk<'_> {
 
     /// Notes the option fields of the received packet that no action has changed. The outer header contains their values, so a
     /// megaflow must match them; for a missing field, it must match that the field is missing.
-    fn keep_options(&mut self) {
+    fn record_kept_options(&mut self) {
         let (initial, flow) = (&self.out.initial, &self.out.flow);
         let is_kept = |index: &usize| {
             initial.has_tlv(*index) == flow.has_tlv(*index) && *initial.tlv(*index) == *flow.tlv(*index)
@@ -254,7 +254,7 @@ fn split(a: tunnel::Address) -> (u32, [u8; 16]) {
 }
 
 /// The tunnel fields, without those that a header of this kind does not have.
-fn shown(outer: Tunnel, kind: &str) -> Tunnel {
+fn fields_of_kind(outer: Tunnel, kind: &str) -> Tunnel {
     let mut t = outer;
     if kind != "vxlan" {
         (t.gbp_id, t.gbp_flags) = (0, 0);

@@ -69,7 +69,7 @@ impl TunnelPorts {
     }
 
     /// Returns whether packets from this datapath port can have options.
-    pub(crate) fn have_options(&self, number: PortNo) -> bool {
+    pub(crate) fn can_have_options(&self, number: PortNo) -> bool {
         self.0.with_options.contains(&number)
     }
 
@@ -79,14 +79,14 @@ impl TunnelPorts {
         let (key, remote) = (Some(outer.tun_id), Some(tunnel::source(outer)));
         let ports = [(key, remote), (key, None), (None, remote), (None, None)];
         let there = ports.into_iter().filter_map(|(key, remote)| self.0.ports.get(&(number, key, remote)));
-        let fit = |t: &TunnelPort| Some((t.config.fits(outer, flow.packet_type)?, t.at));
+        let fit = |t: &TunnelPort| Some((t.config.match_rank(outer, flow.packet_type)?, t.at));
         there.flatten().filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
     }
 
     /// The mask of the outer header for a megaflow that drops a packet for which there is no tunnel port. Of the source address
     /// and of the key, the mask has only the leading bits that distinguish them from those of all tunnel ports. So a few
     /// megaflows are enough to drop the packets of a million forged sources. These megaflows do not overlap.
-    pub(crate) fn mask_of_none(&self, flow: &Flow) -> Tunnel {
+    pub(crate) fn mask_without_port(&self, flow: &Flow) -> Tunnel {
         let (number, outer, index) = (PortNo(flow.in_port), &flow.tunnel, &*self.0);
         let source = u128::from_be_bytes(tunnel::source(outer));
         let mut source_bits = distinguishing_bits(&index.remotes, number, source);
@@ -94,7 +94,8 @@ impl TunnelPorts {
             0 => 0,
             bits => bits.saturating_sub(KEY_OFFSET),
         };
-        // If a tunnel port has this source or key but does not match the packet for another reason, match them exactly.
+        // If a tunnel port accepts this source or this key but not the packet, the mask has all bits of
+        // source and key.
         let is_known = index.remotes.contains(&(number, source))
             || index.keys.contains(&(number, outer.tun_id.into()))
             || index.catchall.contains(&number);
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn few_megaflows_drop_packets_of_a_million_sources() {
         let mask = |all: &[(&str, &str)], ip_src, tun_id| {
-            let mask = ports_of(all).mask_of_none(&packet(ip_src, tun_id));
+            let mask = ports_of(all).mask_without_port(&packet(ip_src, tun_id));
             (mask.ip_src, mask.tun_id)
         };
         let one = [("10.0.0.1", "7")];
@@ -245,7 +246,7 @@ mod tests {
             match ports.find(&flow) {
                 Some(_) => assert!(hit.is_empty(), "{source:x} {key:x} is dropped"),
                 None => {
-                    let mask = ports.mask_of_none(&flow);
+                    let mask = ports.mask_without_port(&flow);
                     assert!(hit.iter().all(|(_, other)| *other == mask), "they overlap");
                     if hit.is_empty() {
                         masks.push((flow, mask));

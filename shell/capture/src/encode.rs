@@ -13,7 +13,7 @@ pub(crate) struct Encoder<'a> {
     /// The numbers of interfaces by port and link type.
     interfaces: BTreeMap<(u32, u16), u32>,
     snaplen: u32,
-    /// Time of the last packet.
+    /// Time of the last packet, in ns since 1970.
     last: u64,
 }
 

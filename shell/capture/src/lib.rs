@@ -1,7 +1,8 @@
 //! Serves the packets of a capture to one client: pcapng over a Unix socket.
 //!
 //! [`start`] starts the capture and a thread that waits for the client. The socket is in the daemon's run directory and has the
-//! mode of the control socket. The first client receives the packets; then the file of the socket is removed. The capture ends when the
+//! mode of the control socket. Only the first client is served. The socket's file is removed when the
+//! capture ends. The capture ends when the
 //! client closes its connection or shuts down its sending direction. In the second case the client still receives the waiting packets and
 //! the statistics. The capture also ends if no client connects within [`CONNECT_TIME`].
 //!
@@ -97,7 +98,13 @@ fn serve(listener: &Listener, capture: &Capture, names: &Names, stop: impl Fn())
         match listener.accept() {
             Ok(Some(client)) => break client,
             Ok(None) if Instant::now() < deadline => wait(listener, PollFlags::IN, deadline - Instant::now()),
-            Ok(None) => return runtime::warn!(LOG, "no client has come for a capture: it ends"),
+            Ok(None) => {
+                return runtime::warn!(
+                    LOG,
+                    "no client connected within {} s, ending capture",
+                    CONNECT_TIME.as_secs()
+                );
+            }
             Err(e) => return runtime::warn!(LOG, "a capture ends: {}", runtime::error_text(&e)),
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, unknown};
 use bond::BucketRule;
-use classifier::of::Classified;
+use classifier::of::ClassifierRule;
 use ctl::names;
 use flow::text::NoNames;
 use ofproto::{Rule, TABLE_INTERNAL};

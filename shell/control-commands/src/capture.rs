@@ -12,7 +12,7 @@ use dpif::text::DpPortNames;
 use flow::Match;
 use flow::text::NoNames;
 use openflow::stats::FlowStatsRequest;
-use openflow::text::parse_flow;
+use openflow::text::parse_flow_filter;
 use ovsdb::Json;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -98,7 +98,7 @@ impl StartArguments {
             [one] => Ok(one),
             [] if self.ports.is_empty() => Err("there is no datapath".to_owned()),
             [] => Err("the ports are of different datapaths".to_owned()),
-            _ => Err(format!("which datapath? name one of: {}", names())),
+            _ => Err(format!("more than one datapath, use datapath=NAME: {}", names())),
         }
     }
 
@@ -173,7 +173,7 @@ fn reasons(part: Option<&str>) -> Result<BTreeSet<DropReason>, String> {
 
 /// Parses a match in the syntax of flows, which may match only fields of packets.
 pub(crate) fn filter(text: &str) -> Result<Match, String> {
-    let (request, _) = parse_flow(text, &NoNames).map_err(|e| format!("{text}: {e}"))?;
+    let (request, _) = parse_flow_filter(text, &NoNames).map_err(|e| format!("{text}: {e}"))?;
     let plain = FlowStatsRequest { matching: request.matching, ..FlowStatsRequest::default() };
     if request != plain {
         return Err("packets have no table, cookie, out_port or out_group".to_owned());

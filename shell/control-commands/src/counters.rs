@@ -3,16 +3,16 @@
 use crate::answer::{Answer, unknown};
 use ctl::names;
 use std::collections::BTreeMap;
-use switch::{Switch, publish_drops};
+use switch::{Switch, publish_coverage_counters};
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
     match name {
         names::COVERAGE_SHOW => {
-            publish_drops(switch);
+            publish_coverage_counters(switch);
             runtime::coverage::show().into()
         }
         names::COVERAGE_READ_COUNTER => {
-            publish_drops(switch);
+            publish_coverage_counters(switch);
             let counter = args.first().map(String::as_str).unwrap_or_default();
             runtime::coverage::read_counter(counter).map_err(str::to_owned).into()
         }

@@ -53,7 +53,9 @@ fn find(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> Option<D
 
 fn line(target: &StatsTarget, now: Millis) -> Option<String> {
     match target {
-        StatsTarget::Rule(rule) | StatsTarget::Match { rule, .. } => Some(rule_line(rule, true, now) + "\n"),
+        StatsTarget::InternalRule(rule) | StatsTarget::Match { rule, .. } => {
+            Some(rule_line(rule, true, now) + "\n")
+        }
         StatsTarget::Group { group, bucket } => Some(group_text(group, bucket.map(|i| i as usize))),
         _ => None,
     }

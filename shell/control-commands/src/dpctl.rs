@@ -1,7 +1,7 @@
 //! `dpctl/*`: the commands of ovs-dpctl(8) in the switch. This file has `show` and dispatches the others.
 
 use crate::answer::{Answer, unknown};
-use crate::dpctl_call::{Call, EINVAL, Failed, all, find, open};
+use crate::dpctl_call::{Call, EINVAL, Failed, all, find, select_datapath};
 use crate::dpctl_flows::FileOp;
 use crate::dpif::config_text;
 use crate::{dpctl_ct, dpctl_ct_many, dpctl_flows, dpctl_ipf, dpctl_ports};
@@ -100,7 +100,7 @@ fn is_file(switch: &Switch, args: &[String]) -> bool {
 
 /// `dpctl/offload-stats-show`: only the headline, because there is no hardware offload.
 fn offload_stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    open(switch, call, args, 1)?;
+    select_datapath(switch, call, args, 1)?;
     call.text += "HW Offload stats:\n";
     Ok(())
 }

@@ -79,7 +79,7 @@ pub(crate) fn find<'s>(switch: &'s Switch, name: &str) -> Option<&'s Backer> {
 /// The datapath of a command, and the other arguments. The datapath is the one that the first argument names. If the
 /// first argument names no datapath, the only datapath is used, unless there are as many arguments as the command allows
 /// (`most`): then the first argument must be a name.
-pub(crate) fn open<'s, 'a>(
+pub(crate) fn select_datapath<'s, 'a>(
     switch: &'s Switch,
     call: &mut Call,
     args: &'a [String],

@@ -1,6 +1,6 @@
 //! `dpctl/*conntrack` and `dpctl/ct-*`: shows, counts, limits and removes tracked connections.
 
-use crate::dpctl_call::{Call, EINVAL, Failed, find, open};
+use crate::dpctl_call::{Call, EINVAL, Failed, find, select_datapath};
 use conntrack::{ConnectionSnapshot, TcpState, ZoneLimit};
 use flow::text::next_key_value;
 use packet::ipproto;
@@ -51,7 +51,7 @@ fn entries(switch: &Switch, backer: &Backer, zone: Option<u16>) -> Vec<Connectio
 
 pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (zone, args) = split_zone(args);
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     let (verbose, statistics) = (call.verbose, call.statistics);
     let lines = entries(switch, backer, zone);
     call.text.extend(lines.iter().map(|e| e.text(verbose, statistics) + "\n"));
@@ -60,7 +60,7 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
 
 pub(crate) fn dump_expected(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (zone, args) = split_zone(args);
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     let lines = backer.datapath.conntrack().dump_expected(zone);
     call.text.extend(lines.iter().map(|e| e.to_string() + "\n"));
     Ok(())
@@ -68,7 +68,7 @@ pub(crate) fn dump_expected(switch: &Switch, call: &mut Call, args: &[String]) -
 
 pub(crate) fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (verbose, zone, rest) = stats_args(call, args);
-    let (backer, _) = open(switch, call, rest, 1)?;
+    let (backer, _) = select_datapath(switch, call, rest, 1)?;
     let mut counts = Counts::default();
     entries(switch, backer, zone).iter().for_each(|e| counts.add(e));
     call.text += &counts.text(verbose);
@@ -132,7 +132,7 @@ pub(crate) fn buckets(switch: &Switch, call: &mut Call, args: &[String]) -> Resu
         },
         [] => (0, args),
     };
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     call.text += &buckets_text(&backer.datapath.conntrack().shard_lens(), threshold);
     Ok(())
 }
@@ -161,7 +161,7 @@ fn buckets_text(lens: &[usize], threshold: usize) -> String {
 }
 
 pub(crate) fn set_max(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     let max = args.last().and_then(|arg| leading_number(arg));
     let max = max.ok_or_else(|| call.error("maxconns missing or malformed", Some(EINVAL)))?;
     backer.datapath.conntrack().set_max(max);
@@ -170,13 +170,13 @@ pub(crate) fn set_max(switch: &Switch, call: &mut Call, args: &[String]) -> Resu
 }
 
 pub(crate) fn get_max(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     call.text += &format!("{}\n", backer.datapath.conntrack().max());
     Ok(())
 }
 
 pub(crate) fn count(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     call.text += &format!("{}\n", backer.datapath.conntrack().count());
     Ok(())
 }
@@ -187,7 +187,7 @@ pub(crate) fn set_strict(
     args: &[String],
     strict: bool,
 ) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     backer.datapath.conntrack().set_strict(strict);
     call.text += match strict {
         true => "enabling TCP sequence checking successful",
@@ -197,14 +197,14 @@ pub(crate) fn set_strict(
 }
 
 pub(crate) fn get_strict(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     let state = if backer.datapath.conntrack().is_strict() { "enabled" } else { "disabled" };
     call.text += &format!("TCP sequence checking: {state}\n");
     Ok(())
 }
 
 pub(crate) fn set_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     let millis = args.last().and_then(|arg| leading_number(arg)).filter(|n| *n != 0);
     let millis = millis.ok_or_else(|| call.error("invalid sweep value", Some(EINVAL)))?;
     backer.datapath.conntrack().set_sweep_interval(millis);
@@ -213,7 +213,7 @@ pub(crate) fn set_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Re
 }
 
 pub(crate) fn get_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     call.text += &backer.datapath.conntrack().sweep_interval().to_string();
     Ok(())
 }
@@ -269,7 +269,7 @@ pub(crate) fn set_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
     if wanted.is_empty() {
         return Err(call.error("too few arguments", Some(EINVAL)));
     }
-    let (backer, _) = open(switch, call, args, usize::MAX)?;
+    let (backer, _) = select_datapath(switch, call, args, usize::MAX)?;
     let limits = parse_limits(wanted).map_err(|e| call.error(&e, Some(EINVAL)))?;
     refuse_if_limits_in_database(call, backer, "set")?;
     limits.into_iter().for_each(|(zone, limit)| tracked_connections::set_limit(backer, zone, limit));
@@ -281,7 +281,7 @@ pub(crate) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
     if wanted.is_empty() {
         return Err(call.error("too few arguments", Some(EINVAL)));
     }
-    let (backer, _) = open(switch, call, args, 3)?;
+    let (backer, _) = select_datapath(switch, call, args, 3)?;
     let (default, rest) = match wanted {
         [first, rest @ ..] if first == "default" => (true, rest),
         _ => (false, wanted),
@@ -295,7 +295,7 @@ pub(crate) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
 }
 
 pub(crate) fn get_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     let table = backer.datapath.conntrack();
     let limits = match after_datapath_name(switch, args).first() {
         None => table.limits(),

@@ -2,7 +2,7 @@
 //! other work. Packets are not delayed: a list takes no lock that packets need, and a removal takes a lock for one connection at a time.
 
 use crate::answer::Answer;
-use crate::dpctl_call::{Call, EINVAL, Failed, open};
+use crate::dpctl_call::{Call, EINVAL, Failed, select_datapath};
 use crate::dpctl_ct::{Counts, after_datapath_name, split_zone, stats_args};
 use conntrack::{ConnectionSnapshot, Conntrack};
 use ctl::names;
@@ -21,21 +21,22 @@ const RECORDS_PER_CLOCK_READ: u32 = 32;
 /// Executes a command in steps. `None`: there are few connections, the command does not visit connections, or its arguments are wrong; then the
 /// command is executed in the ordinary way.
 pub(crate) fn execute(switch: &Switch, call: &mut Call, name: &str, args: &[String]) -> Option<LongText> {
-    let errors = call.text.len();
-    let found = match name {
+    let text_len = call.text.len();
+    let long_text = match name {
         names::DPCTL_DUMP_CONNTRACK => dump(switch, call, args),
         names::DPCTL_CT_STATS_SHOW => stats(switch, call, args),
         _ => None,
     };
-    if found.is_none() {
-        call.text.truncate(errors);
+    if long_text.is_none() {
+        // Discard error texts: the ordinary execution reports them again.
+        call.text.truncate(text_len);
     }
-    found
+    long_text
 }
 
 /// The datapath of a command, if the datapath has many connections.
 fn large<'s>(switch: &'s Switch, call: &mut Call, args: &[String], most: usize) -> Option<&'s Backer> {
-    let (backer, _) = open(switch, call, args, most).ok()?;
+    let (backer, _) = select_datapath(switch, call, args, most).ok()?;
     (backer.datapath.conntrack().count() >= MANY).then_some(backer)
 }
 
@@ -69,7 +70,7 @@ fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> 
 pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<Answer, Failed> {
     let wanted = parse_ct_flush(after_datapath_name(switch, args));
     let wanted = wanted.map_err(|e| call.error(&e.to_string(), Some(EINVAL)))?;
-    let (backer, _) = open(switch, call, args, 4)?;
+    let (backer, _) = select_datapath(switch, call, args, 4)?;
     match tracked_connections::flush(backer, &wanted, switch.clock.now()) {
         FlushOutcome::One(Ok(())) => Ok(call.text.as_str().into()),
         FlushOutcome::One(Err(NotFound)) => {

@@ -1,6 +1,6 @@
 //! `dpctl/*-flow*`: shows, adds, changes and removes megaflows.
 
-use crate::dpctl_call::{Call, EINVAL, Failed, open};
+use crate::dpctl_call::{Call, EINVAL, Failed, select_datapath};
 use crate::flow_file;
 use crate::names::{DatapathNames, DatapathNumbers};
 use datapath::PutError;
@@ -72,7 +72,7 @@ fn includes_userspace(types: &str) -> Result<bool, &str> {
 
 pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (filter, rest) = parse_filters(args)?;
-    let (backer, _) = open(switch, call, rest, 1)?;
+    let (backer, _) = select_datapath(switch, call, rest, 1)?;
     let names = DatapathNames(backer);
     let wanted =
         filter.flow.map(|text| flow::text::parse_exact_flow(text, &names, &Layout::EMPTY)).transpose();
@@ -113,7 +113,8 @@ fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     };
     backer.datapath.maintain(now);
     let mut all: Vec<(CoreId, Vec<DpFlow>)> = vec![(CoreId::UNPINNED, Vec::new())];
-    let mut known: HashMap<(CoreId, Ufid), usize> = HashMap::new();
+    // The index of each flow in the list of its core.
+    let mut indices: HashMap<(CoreId, Ufid), usize> = HashMap::new();
     let counted = backer.datapath.flow_dump_by_worker(poll_threads::KERNEL_WORKER, now);
     // A flow that was added by a command is shown for all workers, even if it has counted no packets.
     let is_added_by_command = |flow: &&DpFlow| flow.created.is_none();
@@ -132,10 +133,10 @@ fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
             all.len() - 1
         });
         let (_, flows) = &mut all[at];
-        match known.get(&(core, flow.ufid)).and_then(|i| flows.get_mut(*i)) {
+        match indices.get(&(core, flow.ufid)).and_then(|i| flows.get_mut(*i)) {
             Some(same) => same.stats.add(&flow.stats),
             None => {
-                known.insert((core, flow.ufid), flows.len());
+                indices.insert((core, flow.ufid), flows.len());
                 flows.push(flow);
             }
         }
@@ -160,7 +161,7 @@ pub(crate) fn split_ufid(text: &str) -> Result<(Option<Ufid>, &str), ()> {
 }
 
 pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: bool) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 3)?;
+    let (backer, _) = select_datapath(switch, call, args, 3)?;
     let [.., flow, actions] = args else { return Err(call.error("datapath not found", Some(EINVAL))) };
     let (ufid, flow) = split_ufid(flow).map_err(|()| call.error("parsing flow ufid", Some(EINVAL)))?;
     let names = DatapathNames(backer);
@@ -172,7 +173,8 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
     let modified = modify
         && datapath.flow_modify(known, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
-    // Every flow of a userspace datapath must match its input port; a known flow can be named by its ufid alone.
+    // Every flow of a userspace datapath must match its input port; an existing flow can be named by its
+    // ufid alone.
     if !modified && PortNo(key.in_port) == PortNo::NONE {
         runtime::err!(LOG, "failed to put flow: in_port is not an exact match");
         return Err(call.error("updating flow table", Some("Invalid argument")));
@@ -204,7 +206,7 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
 }
 
 pub(crate) fn get(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     let text = args.last().map(String::as_str).unwrap_or_default();
     // An invalid ufid is reported without failing, as in ovs-appctl.
     let ufid = match split_ufid(text) {
@@ -228,7 +230,7 @@ pub(crate) fn get(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(
 }
 
 pub(crate) fn del(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     let text = args.last().map(String::as_str).unwrap_or_default();
     let (given, text) = split_ufid(text).map_err(|()| call.error("parsing flow ufid", Some(EINVAL)))?;
     let parsed = parse_key(text, &DatapathNames(backer));
@@ -311,7 +313,7 @@ pub(crate) fn from_file(
     args: &[String],
     default: FileOp,
 ) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     let dp = backer.name();
     let path = args.last().map(String::as_str).unwrap_or_default();
     let text = match flow_file::read(Path::new(path)) {
@@ -339,7 +341,7 @@ pub(crate) fn from_file(
 }
 
 pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     backer.datapath.flow_flush(switch.clock.now());
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `dpctl/ipf-*`: settings, limits and counters of IP reassembly.
 
-use crate::dpctl_call::{Call, EINVAL, Failed, open};
+use crate::dpctl_call::{Call, EINVAL, Failed, select_datapath};
 use crate::dpctl_ct::leading_number;
 use reassembly::{Entry, Family, FamilyStatus, Status};
 use switch::Switch;
@@ -22,7 +22,7 @@ pub(crate) fn set_enabled(
     args: &[String],
     enabled: bool,
 ) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 3)?;
+    let (backer, _) = select_datapath(switch, call, args, 3)?;
     let family = args.last().and_then(|arg| family(arg));
     let missing = "parameter missing: 'v4' for IPv4 or 'v6' for IPv6";
     let family = family.ok_or_else(|| call.error(missing, Some(EINVAL)))?;
@@ -35,7 +35,7 @@ pub(crate) fn set_enabled(
 }
 
 pub(crate) fn set_min_size(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 3)?;
+    let (backer, _) = select_datapath(switch, call, args, 3)?;
     let [.., version, size] = args else {
         return Err(call.error("parameter missing for minimum fragment size", Some(EINVAL)));
     };
@@ -52,7 +52,7 @@ pub(crate) fn set_min_size(switch: &Switch, call: &mut Call, args: &[String]) ->
 }
 
 pub(crate) fn set_max(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 2)?;
+    let (backer, _) = select_datapath(switch, call, args, 2)?;
     let max = args.last().and_then(|arg| leading_number(arg));
     let max = max.ok_or_else(|| call.error("parameter missing for maximum fragments", Some(EINVAL)))?;
     if !backer.datapath.reassembly().set_max_fragments(max) {
@@ -63,7 +63,7 @@ pub(crate) fn set_max(switch: &Switch, call: &mut Call, args: &[String]) -> Resu
 }
 
 pub(crate) fn status(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let (backer, _) = open(switch, call, args, 1)?;
+    let (backer, _) = select_datapath(switch, call, args, 1)?;
     let reassembly = backer.datapath.reassembly();
     call.text += &status_text(&reassembly.status());
     if call.verbose {

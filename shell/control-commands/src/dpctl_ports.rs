@@ -36,8 +36,8 @@ pub(crate) fn add_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
         (&switch.underlay.neighbours, &switch.datapaths.exporters),
     );
     let backer = backer.map_err(|e| call.error("add_dp", Some(&runtime::error_text(&e))))?;
-    let made = UnbridgedDatapath::new(backer, short);
-    switch.datapaths.add_unbridged(made);
+    let unbridged = UnbridgedDatapath::new(backer, short);
+    switch.datapaths.add_unbridged(unbridged);
     if args.len() > 1 { add_if(switch, call, args) } else { Ok(()) }
 }
 
@@ -108,15 +108,17 @@ pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
             call.error(&format!("adding {name} to {dp} failed"), Some(why))
         };
         // Ports cannot be added to a datapath of bridges: its ports are configured in the database.
-        let Some(made) = switch.datapaths.unbridged_named_mut(&dp) else { return Err(failed(call, BUSY)) };
-        if made.backer.ports.values().any(|p| p.name == name) {
+        let Some(unbridged) = switch.datapaths.unbridged_named_mut(&dp) else {
+            return Err(failed(call, BUSY));
+        };
+        if unbridged.backer.ports.values().any(|p| p.name == name) {
             return Err(failed(call, EXISTS));
         }
-        let number = port_argument.number.unwrap_or_else(|| made.backer.free_number(name));
-        if made.backer.ports.contains_key(&number) {
+        let number = port_argument.number.unwrap_or_else(|| unbridged.backer.free_number(name));
+        if unbridged.backer.ports.contains_key(&number) {
             return Err(failed(call, EXISTS));
         }
-        let kind = made.backer.open_kind(port_argument.kind.unwrap_or("system")).to_owned();
+        let kind = unbridged.backer.open_kind(port_argument.kind.unwrap_or("system")).to_owned();
         let mut device = match switch.devices.netdevs.open(name, &kind, &port_argument.options) {
             Ok((device, None)) => device,
             Ok((_, Some(refused))) => return Err(call.error(&refused.to_string(), None)),
@@ -125,9 +127,9 @@ pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
                 return Err(call.error(&format!("{name}: failed to open network device"), Some(&why)));
             }
         };
-        made.backer.add_port(number, &mut *device).map_err(|_| failed(call, NO_ROOM))?;
+        unbridged.backer.add_port(number, &mut *device).map_err(|_| failed(call, NO_ROOM))?;
         let up = device.set_admin(true);
-        made.devices.insert(number, device);
+        unbridged.devices.insert(number, device);
         up.map_err(|e| {
             call.error(&format!("{name}: failed bringing interface up"), Some(&strerror(e.errno())))
         })
@@ -174,9 +176,9 @@ pub(crate) fn set_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
         options.extend(port_argument.options);
         options.retain(|_, value| !value.is_empty());
         let renewed = device.set_options(&options).map_err(|e| call.error(&e.to_string(), None))?;
-        if renewed && let Some(made) = switch.datapaths.unbridged_named_mut(&dp) {
-            let device = made.devices.get_mut(&number);
-            device.into_iter().for_each(|d| made.backer.replace_queues(number, &mut **d));
+        if renewed && let Some(unbridged) = switch.datapaths.unbridged_named_mut(&dp) {
+            let device = unbridged.devices.get_mut(&number);
+            device.into_iter().for_each(|d| unbridged.backer.replace_queues(number, &mut **d));
         }
         Ok(())
     })
@@ -211,12 +213,12 @@ fn remove_port(switch: &mut Switch, dp: &str, number: PortNo) -> Result<(), &'st
     if number == PortNo::LOCAL {
         return Err(EINVAL);
     }
-    if let Some(made) = switch.datapaths.unbridged_named_mut(dp) {
-        if !made.backer.ports.contains_key(&number) {
+    if let Some(unbridged) = switch.datapaths.unbridged_named_mut(dp) {
+        if !unbridged.backer.ports.contains_key(&number) {
             return Err("No such file or directory");
         }
-        made.backer.remove_port(number);
-        made.devices.remove(&number);
+        unbridged.backer.remove_port(number);
+        unbridged.devices.remove(&number);
         return Ok(());
     }
     let name = device(switch, dp, number).map(|d| d.name().to_owned()).ok_or("No such file or directory")?;

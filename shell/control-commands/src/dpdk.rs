@@ -85,8 +85,8 @@ fn set_admin_state(switch: &mut Switch, args: &[String]) -> Result<String, Strin
 fn devices(switch: &mut Switch) -> impl Iterator<Item = &mut dyn Netdev> {
     let devices = switch.bridges.values_mut().flat_map(|b| b.ports.devices());
     let of_bridges = devices.map(|(_, device)| &mut **device as &mut dyn Netdev);
-    let by_hand = switch.datapaths.unbridged_mut().flat_map(|m| m.devices.values_mut());
-    of_bridges.chain(by_hand.map(|d| &mut **d as &mut dyn Netdev))
+    let of_unbridged = switch.datapaths.unbridged_mut().flat_map(|m| m.devices.values_mut());
+    of_bridges.chain(of_unbridged.map(|d| &mut **d as &mut dyn Netdev))
 }
 
 #[cfg(test)]

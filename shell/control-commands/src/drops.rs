@@ -3,7 +3,7 @@
 
 use crate::capture::filter;
 use crate::ingress_bridge::{ingress_bridge, tunnel_text};
-use crate::last_drop::{FoundDrop, deciding_rule_of, port_of, recent};
+use crate::last_drop::{DroppedPacket, deciding_rule_of, port_of, recent};
 use crate::names::DatapathNames;
 use datapath::DropCounts;
 use datapath::last_drop::DropPort;
@@ -33,7 +33,7 @@ pub(crate) fn show(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     let found = recent(switch, flow);
     let packets: Vec<Json> = found.iter().take(most.min(RECENT.1)).map(|one| packet(switch, one)).collect();
     let datapaths: Json = switch.datapaths.all().map(|b| (b.name(), datapath(switch, b))).collect();
-    Ok(Reply::Json(json!({ "datapaths": datapaths, "recent": packets, "recent-in-all": found.len() })))
+    Ok(Reply::Json(json!({ "datapaths": datapaths, "recent": packets, "recent-total": found.len() })))
 }
 
 fn datapath(switch: &Switch, backer: &Backer) -> Json {
@@ -59,7 +59,7 @@ fn port(switch: &Switch, backer: &Backer, drop_port: DropPort, counts: &DropCoun
     let is_up = facts.map(|facts| facts.admin_up);
     (!reasons.is_empty()).then(|| {
         json!({
-            "port": port_name(backer, drop_port), "number": drop_port.port(), "way": direction(drop_port), "up": is_up, "reasons": reasons,
+            "port": port_name(backer, drop_port), "number": drop_port.port(), "direction": direction(drop_port), "up": is_up, "reasons": reasons,
         })
     })
 }
@@ -79,7 +79,7 @@ fn direction(drop_port: DropPort) -> &'static str {
     }
 }
 
-pub(crate) fn packet(switch: &Switch, found: &FoundDrop<'_>) -> Json {
+pub(crate) fn packet(switch: &Switch, found: &DroppedPacket<'_>) -> Json {
     let drop = &found.drop;
     let rule = deciding_rule_of(switch, found).map(|by| {
         json!({
@@ -90,7 +90,7 @@ pub(crate) fn packet(switch: &Switch, found: &FoundDrop<'_>) -> Json {
         "datapath": found.backer.name(),
         "port": port_name(found.backer, drop.port),
         "number": drop.port.port(),
-        "way": direction(drop.port),
+        "direction": direction(drop.port),
         "reason": drop.reason.name(),
         "help": drop.reason.help(),
         "milliseconds-ago": switch.clock.now().since(drop.at).0,
@@ -102,8 +102,8 @@ pub(crate) fn packet(switch: &Switch, found: &FoundDrop<'_>) -> Json {
 }
 
 /// Why no bridge receives a packet. `None` for a recirculated packet, because a bridge has already received it.
-fn problem(found: &FoundDrop<'_>) -> Option<String> {
-    let FoundDrop { backer, drop, .. } = found;
+fn problem(found: &DroppedPacket<'_>) -> Option<String> {
+    let DroppedPacket { backer, drop, .. } = found;
     let (DropPort::In(_), DropReason::ActionOfPipeline) = (drop.port, drop.reason) else { return None };
     let key = drop.flow();
     if drop.len == 0 || key.recirc_id != 0 {

@@ -16,7 +16,7 @@ use flow::text::{NoNames, flow_text};
 use flow::{Flow, Match};
 use ofproto::Rule;
 use openflow::stats::FlowStatsRequest;
-use openflow::text::parse_flow;
+use openflow::text::parse_flow_filter;
 use openflow_service::BridgePort;
 use std::sync::Arc;
 use switch::{Backer, Switch};
@@ -27,10 +27,10 @@ use xlate::{BridgeId, Output, StatsTarget};
 /// The selected ports.
 struct Selection<'a> {
     /// Description of the selection, for messages.
-    what: String,
+    description: String,
     ports: Vec<(&'a Backer, PortNo)>,
     /// No port was named: packets of all ports are selected, also of ports that no longer exist.
-    any: bool,
+    all_ports: bool,
 }
 
 /// Options that select packets and the format.
@@ -84,7 +84,7 @@ impl Options {
 
 /// Parses a match in the syntax of flows.
 fn filter(text: &str) -> Result<Match, String> {
-    let (request, _) = parse_flow(text, &NoNames).map_err(|e| format!("--filter: {e}"))?;
+    let (request, _) = parse_flow_filter(text, &NoNames).map_err(|e| format!("--filter: {e}"))?;
     let plain = FlowStatsRequest { matching: request.matching, ..FlowStatsRequest::default() };
     if request != plain {
         return Err("--filter: packets have no table, cookie, out_port or out_group".to_owned());
@@ -93,7 +93,7 @@ fn filter(text: &str) -> Result<Match, String> {
 }
 
 /// A packet that was dropped in a datapath.
-pub(crate) struct FoundDrop<'a> {
+pub(crate) struct DroppedPacket<'a> {
     pub(crate) backer: &'a Backer,
     pub(crate) drop: LastDrop,
     /// The fields of the packet; `in_port` is an OpenFlow port number if the port belongs to a bridge.
@@ -107,29 +107,29 @@ pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> 
     let found = find(switch, &selection, &options);
     if found.is_empty() {
         let such = if options.is_restricted() { "no such packet" } else { "no packet" };
-        return Err(format!("{such} of {} was dropped", selection.what));
+        return Err(format!("{such} of {} was dropped", selection.description));
     }
     if options.list {
         return Ok(found.iter().map(|one| line(switch, one)).collect());
     }
     // A port that is down drops all flooded packets, so other drops are preferred.
-    let preferred = |one: &&FoundDrop<'_>| !is_to_port_that_is_down(switch, one);
+    let preferred = |one: &&DroppedPacket<'_>| !is_to_port_that_is_down(switch, one);
     describe(switch, found.iter().find(preferred).unwrap_or(&found[0]), options.names)
 }
 
 /// All packets that were dropped recently and match the filter, the newest first.
-pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<FoundDrop<'_>> {
-    let any = Selection { what: String::new(), ports: Vec::new(), any: true };
-    find(switch, &any, &Options { filter, ..Options::default() })
+pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<DroppedPacket<'_>> {
+    let selection = Selection { description: String::new(), ports: Vec::new(), all_ports: true };
+    find(switch, &selection, &Options { filter, ..Options::default() })
 }
 
 /// The selected packets, the newest first.
-fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) -> Vec<FoundDrop<'a>> {
+fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) -> Vec<DroppedPacket<'a>> {
     let mut found = Vec::new();
     for backer in switch.datapaths.with_bridges() {
         let meant = |port: u32| {
             let here = |(b, no): &(&Backer, PortNo)| std::ptr::eq(*b, backer) && no.0 == port;
-            selection.any || selection.ports.iter().any(here)
+            selection.all_ports || selection.ports.iter().any(here)
         };
         let published = backer.shared.published();
         for drop in backer.datapath.last_drops() {
@@ -139,7 +139,7 @@ fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) ->
             let flow = drop.flow();
             let fields = ingress_bridge(backer, &published, &flow).map_or(flow, |(_, flow)| flow);
             if options.selects(&drop, &fields) {
-                found.push(FoundDrop { backer, drop, fields });
+                found.push(DroppedPacket { backer, drop, fields });
             }
         }
     }
@@ -148,8 +148,8 @@ fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) ->
 }
 
 /// The full text about one packet.
-fn describe(switch: &Switch, found: &FoundDrop<'_>, names: bool) -> Result<String, String> {
-    let FoundDrop { backer, drop, .. } = found;
+fn describe(switch: &Switch, found: &DroppedPacket<'_>, names: bool) -> Result<String, String> {
+    let DroppedPacket { backer, drop, .. } = found;
     let head = header_text(switch, found);
     if drop.len == 0 {
         return Ok(format!(
@@ -167,7 +167,7 @@ fn describe(switch: &Switch, found: &FoundDrop<'_>, names: bool) -> Result<Strin
 }
 
 /// One line about a packet.
-fn line(switch: &Switch, found: &FoundDrop<'_>) -> String {
+fn line(switch: &Switch, found: &DroppedPacket<'_>) -> String {
     let packet = match found.drop.len {
         0 => "unknown packet".to_owned(),
         n => format!("{n} bytes, {}", flow_text(&found.fields, &NoNames)),
@@ -175,7 +175,7 @@ fn line(switch: &Switch, found: &FoundDrop<'_>) -> String {
     format!("{}: {packet}\n", place_and_time(switch, found))
 }
 
-fn place_and_time(switch: &Switch, found: &FoundDrop<'_>) -> String {
+fn place_and_time(switch: &Switch, found: &DroppedPacket<'_>) -> String {
     let (backer, drop) = (found.backer, &found.drop);
     let port = drop.port.port();
     let name = DatapathNames(backer).name(PortNo(port)).unwrap_or_default();
@@ -186,7 +186,7 @@ fn place_and_time(switch: &Switch, found: &FoundDrop<'_>) -> String {
     format!("{way}{name} ({port} of {dp}), {}.{:03} s ago: {}", ago / 1000, ago % 1000, drop.reason.name())
 }
 
-fn header_text(switch: &Switch, found: &FoundDrop<'_>) -> String {
+fn header_text(switch: &Switch, found: &DroppedPacket<'_>) -> String {
     let drop = &found.drop;
     let hex: String = drop.bytes.iter().map(|b| format!("{b:02x}")).collect();
     let packet = match drop.len {
@@ -200,7 +200,7 @@ fn header_text(switch: &Switch, found: &FoundDrop<'_>) -> String {
 }
 
 /// Text about a packet that a port did not send: the packet as it was to be sent, and the current state of the port.
-fn unsent_text(switch: &Switch, found: &FoundDrop<'_>, no: PortNo) -> String {
+fn unsent_text(switch: &Switch, found: &DroppedPacket<'_>, no: PortNo) -> String {
     let flow = flow_text(&Flow { in_port: 0, ..found.fields }, &NoNames);
     let port = port_of(switch, found.backer, no);
     let facts = port.and_then(|p| p.facts.as_ref());
@@ -218,7 +218,7 @@ fn unsent_text(switch: &Switch, found: &FoundDrop<'_>, no: PortNo) -> String {
     format!("Flow as it was to be sent: {flow}\nThe tables sent it to this port, which did not send it.{why}")
 }
 
-fn is_to_port_that_is_down(switch: &Switch, found: &FoundDrop<'_>) -> bool {
+fn is_to_port_that_is_down(switch: &Switch, found: &DroppedPacket<'_>) -> bool {
     let DropPort::Out(port) = found.drop.port else { return false };
     let port = port_of(switch, found.backer, PortNo(port));
     found.drop.reason == DropReason::TxFailed && port.is_some_and(|p| !p.is_up())
@@ -239,7 +239,8 @@ fn selection<'a>(switch: &'a Switch, args: &[&String]) -> Result<Selection<'a>, 
         _ => return Err("too many arguments".to_owned()),
     };
     let Some(place) = place else {
-        return Ok(Selection { what: "any port".to_owned(), ports: Vec::new(), any: true });
+        let description = "any port".to_owned();
+        return Ok(Selection { description, ports: Vec::new(), all_ports: true });
     };
     if let Some(bridge) = switch.bridges.get(place)
         && let Some(backer) = switch.datapaths.of_bridge(bridge)
@@ -269,8 +270,10 @@ fn selection_of<'a>(
 ) -> Result<Selection<'a>, String> {
     match port {
         Some(port) if ports.is_empty() => Err(format!("{place} has no port {port} that receives packets")),
-        Some(port) => Ok(Selection { what: format!("port {port} of {place}"), ports, any: false }),
-        None => Ok(Selection { what: place.to_owned(), ports, any: false }),
+        Some(port) => {
+            Ok(Selection { description: format!("port {port} of {place}"), ports, all_ports: false })
+        }
+        None => Ok(Selection { description: place.to_owned(), ports, all_ports: false }),
     }
 }
 
@@ -322,7 +325,7 @@ pub(crate) fn deciding_rule(switch: &Switch, published: &PublishedState, outputs
     });
     let before_them = || {
         targets.iter().find_map(|c| match c {
-            StatsTarget::Rule(rule) => Some(of_rule(None, rule)),
+            StatsTarget::InternalRule(rule) => Some(of_rule(None, rule)),
             _ => None,
         })
     };
@@ -338,7 +341,7 @@ pub(crate) fn deciding_rule(switch: &Switch, published: &PublishedState, outputs
 
 /// The last rule that a dropped packet would match in the current tables. `None`: the packet was not dropped where it
 /// was received, or no bridge receives it now.
-pub(crate) fn deciding_rule_of(switch: &Switch, found: &FoundDrop<'_>) -> Option<DecidingRule> {
+pub(crate) fn deciding_rule_of(switch: &Switch, found: &DroppedPacket<'_>) -> Option<DecidingRule> {
     let DropPort::In(_) = found.drop.port else { return None };
     let backer = found.backer;
     let published = backer.shared.published();

@@ -35,7 +35,7 @@ fn snooping<'a>(switch: &'a Switch, name: &str) -> Result<&'a Bridge, String> {
 fn show(switch: &Switch, name: &str, format: Format) -> Result<Reply, String> {
     let now = switch.clock.now();
     let bridge = snooping(switch, name)?;
-    let table = bridge.groups.lock();
+    let table = bridge.multicast_groups.lock();
     let rows = table.iter(now).filter_map(|m| Some((m, bridge.first_port_of(m.port)?)));
     Ok(match format {
         Format::Text => {
@@ -75,8 +75,8 @@ fn object(m: &Membership, port: OfPort) -> Json {
 fn flush(switch: &Switch, name: &str) -> Result<String, String> {
     let bridge = snooping(switch, name)?;
     match switch.datapaths.of_bridge(bridge) {
-        Some(backer) => bridge.groups.change(&backer.shared.live, bridge.id, GroupTable::flush),
-        None => bridge.groups.lock().flush(),
+        Some(backer) => bridge.multicast_groups.change(&backer.shared.live, bridge.id, GroupTable::flush),
+        None => bridge.multicast_groups.lock().flush(),
     }
     Ok("table successfully flushed".to_owned())
 }

@@ -1,8 +1,9 @@
 //! `dpif/show-accounting`: packet accounting of each datapath.
 //!
 //! Sluice's own command, for operators and tests. Each packet that was received or created was sent, delivered, dropped
-//! for a counted reason, or waits. The counters of the threads are read one after another, so under traffic a few
-//! packets appear as "on their way"; without traffic there are none.
+//! for a counted reason, or waits. "queued" is the rest: packets in the recirculation queue, in output bursts and in
+//! shapers. The counters of the threads are read one after another, so under traffic it is approximate; without traffic
+//! it is 0.
 
 use datapath::{Event, Tally};
 use ovsdb::Json;
@@ -28,7 +29,7 @@ fn sums(tally: &Tally) -> [(&'static str, Json); 8] {
         ("parked", tally.parked().into()),
         ("fragments", tally.waiting_fragments().into()),
         ("dropped", tally.dropped_total().into()),
-        ("on their way", Json::from(i64::try_from(tally.balance()).unwrap_or(i64::MAX))),
+        ("queued", Json::from(i64::try_from(tally.balance()).unwrap_or(i64::MAX))),
     ]
 }
 
@@ -66,12 +67,10 @@ mod tests {
             text("netdev@ovs-netdev", &tally),
             format!(
                 "netdev@ovs-netdev:\n  received: 9\n  created: 0\n  sent: 4\n  delivered: 0\n  parked: 2\n  \
-                 fragments: 0\n  dropped: 2\n    {reason}: 2\n  on their way: 1\n"
+                 fragments: 0\n  dropped: 2\n    {reason}: 2\n  queued: 1\n"
             )
         );
         let json = ovsdb::json::sorted_string(&object(&tally));
-        assert!(
-            json.contains(&format!("\"drops\":{{\"{reason}\":2}}")) && json.contains("\"on-their-way\":1")
-        );
+        assert!(json.contains(&format!("\"drops\":{{\"{reason}\":2}}")) && json.contains("\"queued\":1"));
     }
 }

@@ -81,8 +81,8 @@ pub(crate) fn execute(
     result.unwrap_or_else(|text: String| Answer::Now(Err(text)))
 }
 
-/// Parses the datapath and the options of a command. `rxqs`: option `-secs` is allowed.
-fn arguments<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Arguments<'a>, String> {
+/// Parses the datapath and the options of a command. `allows_secs`: option `-secs` is allowed.
+fn arguments<'a>(switch: &'a Switch, args: &[String], allows_secs: bool) -> Result<Arguments<'a>, String> {
     let (mut backer, mut core, mut seconds) = (None, None, DEFAULT_SECONDS);
     let mut rest = args;
     loop {
@@ -91,7 +91,7 @@ fn arguments<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Argu
                 core = value.parse().ok().or(core);
                 rest
             }
-            [option, value, rest @ ..] if rxqs && option == "-secs" => {
+            [option, value, rest @ ..] if allows_secs && option == "-secs" => {
                 seconds = value.parse().unwrap_or(DEFAULT_SECONDS);
                 rest
             }
@@ -179,8 +179,8 @@ fn perf_show(arguments: &Arguments<'_>, wanted: &ShownParts, now: Millis) -> Str
 }
 
 fn sleep_show(arguments: &Arguments<'_>) -> String {
-    let sleep = arguments.backer.workers.sleep();
-    let latency = arguments.backer.workers.latency();
+    let sleep = arguments.backer.workers.sleep_max();
+    let latency = arguments.backer.workers.latency_target();
     let mut text = format!("Default max sleep: {:4} us\n", sleep.default.0);
     for info in worker_infos(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
         let (core, max) = (info.core.0, sleep.of(info.core).0);

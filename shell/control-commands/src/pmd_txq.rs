@@ -1,7 +1,7 @@
 //! `dpif-netdev/pmd-txq-show`: which workers use which tx queues of ports. Open vSwitch has no such command, only log
 //! lines.
 
-use datapath::OUTSIDE;
+use datapath::CONTROL_WORKER;
 use datapath::steering::{TxMode, TxQueues};
 use poll_threads::WorkerInfo;
 use switch::Backer;
@@ -37,7 +37,7 @@ fn worker_name(id: WorkerId, infos: &[WorkerInfo]) -> String {
     match infos.iter().find(|p| p.id == id) {
         Some(info) if info.core != CoreId::UNPINNED => format!("pmd core_id {}", info.core.0),
         Some(_) => "main thread".to_owned(),
-        None if id == OUTSIDE => "control".to_owned(),
+        None if id == CONTROL_WORKER => "control half".to_owned(),
         None => format!("worker {}", id.0),
     }
 }

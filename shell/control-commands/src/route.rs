@@ -189,7 +189,7 @@ fn show_rules(switch: &Switch, option: Option<&String>, format: Format) -> Reply
 }
 
 fn rule_object(rule: &Rule) -> Json {
-    let from = if rule.from.is_empty() { "all".to_owned() } else { rule.from.addr().to_string() };
+    let from = if rule.from.matches_all() { "all".to_owned() } else { rule.from.addr().to_string() };
     members([
         ("priority", rule.priority.into()),
         ("user", rule.user.into()),

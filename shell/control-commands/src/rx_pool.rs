@@ -99,11 +99,11 @@ fn of_pool(lines: &[Line]) -> (u32, u32) {
 fn text(name: &str, lines: &[Line]) -> String {
     let (buffers, held) = of_pool(lines);
     let mut out = format!("pool {name}: {buffers} buffers, {held} held\n");
-    out += "  port             queue   held posted sending allowance reserve   high   peak state   woken       lost  first-burst\n";
+    out += "  port             queue   held posted sending allowance reserve   high   peak state became-busy       lost  first-burst\n";
     for Line { port, queue, usage: u } in lines {
         let state = if u.busy { "busy" } else { "idle" };
         out += &format!(
-            "  {port:<16} {queue:>5} {:>6} {:>6} {:>7} {:>9} {:>7} {:>6} {:>6} {state:<5} {:>7} {:>10} {:>12}\n",
+            "  {port:<16} {queue:>5} {:>6} {:>6} {:>7} {:>9} {:>7} {:>6} {:>6} {state:<5} {:>11} {:>10} {:>12}\n",
             u.held,
             u.posted,
             u.sending,
@@ -111,7 +111,7 @@ fn text(name: &str, lines: &[Line]) -> String {
             u.reserve,
             u.high,
             u.peak,
-            u.woken,
+            u.became_busy,
             u.lost,
             u.first_burst_lost
         );
@@ -127,7 +127,7 @@ fn object(lines: &[Line]) -> Json {
             json!({
                 "port": port, "queue": queue, "held": u.held, "posted": u.posted, "sending": u.sending,
                 "allowance": u.allowance, "reserve": u.reserve, "high": u.high, "peak": u.peak,
-                "busy": u.busy, "woken": u.woken, "lost": u.lost, "first-burst-lost": u.first_burst_lost,
+                "busy": u.busy, "became-busy": u.became_busy, "lost": u.lost, "first-burst-lost": u.first_burst_lost,
             })
         })
         .collect();
@@ -150,7 +150,7 @@ mod tests {
             high: 2048,
             peak: 900,
             busy: true,
-            woken: 3,
+            became_busy: 3,
             first_burst_lost: 12,
             lost: 40,
             ..QueueUse::default()

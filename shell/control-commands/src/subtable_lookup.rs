@@ -41,11 +41,11 @@ pub(crate) fn set(switch: &mut Switch, args: &[String]) -> Result<String, String
         return Err("error, subtable lookup function not found\n".to_owned());
     };
     runtime::info!(IMPLS, "Subtable function '{name}' set priority to {priority}");
-    let changed = lookups.validate() != switch.limits.lookups.validate();
+    let changed = lookups.uses_autovalidator() != switch.limits.lookups.uses_autovalidator();
     switch.limits.lookups = lookups;
     let (mut ports, mut subtables) = (0, 0);
     for backer in switch.datapaths.all().filter(|_| changed) {
-        backer.datapath.set_validate(lookups.validate());
+        backer.datapath.set_validate(lookups.uses_autovalidator());
         let there = backer.datapath.subtables();
         ports += there.0;
         subtables += there.1;

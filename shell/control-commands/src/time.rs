@@ -21,7 +21,7 @@ pub(crate) fn execute(
             "".into()
         }
         names::TIME_WARP => match Warp::parse(args) {
-            Ok(warp) => Answer::Later(begin(switch, warp)),
+            Ok(warp) => Answer::Later(step_warp(switch, warp)),
             Err(text) => Answer::Now(Err(text.to_owned())),
         },
         names::REVALIDATOR_WAIT if switch.datapaths.only().is_some() => {
@@ -41,7 +41,8 @@ pub(crate) fn execute(
     }
 }
 
-fn begin(switch: &Switch, mut warp: Warp) -> Wait {
+/// Advances the clock by one step. Returns what the command waits for next.
+fn step_warp(switch: &Switch, mut warp: Warp) -> Wait {
     switch.waker.wake();
     if warp.step(&switch.clock) { Wait::Warped } else { Wait::Warp(warp) }
 }
@@ -49,7 +50,7 @@ fn begin(switch: &Switch, mut warp: Warp) -> Wait {
 /// Continues a waiting command: returns the reply, or (`Err`) what the command still waits for.
 pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     match wait {
-        Wait::Warp(warp) => Err(begin(switch, warp)),
+        Wait::Warp(warp) => Err(step_warp(switch, warp)),
         Wait::Warped => Ok("warped".to_owned()),
         Wait::Revalidated { turned: false } => Err(Wait::Revalidated { turned: true }),
         Wait::Revalidated { turned: true } => match revalidate_all(switch) {

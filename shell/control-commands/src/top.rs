@@ -32,7 +32,7 @@ pub(crate) fn show(switch: &Switch, args: &[String]) -> Result<Reply, String> {
             "connections" => connections,
             _ => return Err(format!("{page}: none of ports, flows and connections")),
         },
-        _ => return Err("which page? ports, flows or connections".to_owned()),
+        _ => return Err("missing argument PAGE (ports, flows or connections)".to_owned()),
     };
     let datapaths: Json = switch.datapaths.all().map(|b| (b.name(), page(switch, b))).collect();
     Ok(Reply::Json(json!({ "milliseconds": switch.clock.now().0, "datapaths": datapaths })))
@@ -43,9 +43,9 @@ fn ports(switch: &Switch, backer: &Backer) -> Json {
     let at = |drop_port: DropPort| drops.get(&drop_port).map_or(0, |counts| counts.iter().sum::<u64>());
     let one = |no: &PortNo, name: &str| {
         let stats = backer.datapath.port_stats(*no).unwrap_or_default();
-        let known = port_of(switch, backer, *no);
-        let facts = known.and_then(|port| port.facts.as_ref());
-        let logical = known.and_then(|port| switch.logical_name_of(port));
+        let bridge_port = port_of(switch, backer, *no);
+        let facts = bridge_port.and_then(|port| port.facts.as_ref());
+        let logical = bridge_port.and_then(|port| switch.logical_name_of(port));
         json!({
             "port": name, "logical-port": logical, "number": no.0,
             "up": facts.map(|f| f.admin_up && f.link_up), "link-changes": facts.map(|f| f.link_resets),

@@ -133,15 +133,17 @@ fn trace_input(
 
 /// Removes the VLAN tags that the datapath does not parse because of the VLAN limit, and all fields behind them.
 fn limit_tags(key: &mut Flow, limit: u8) {
-    let seen = usize::from(limit);
-    let Some(next) = key.vlans.get(seen).filter(|v| v.tci & flow::VLAN_CFI != 0).copied() else { return };
+    let parsed_tags = usize::from(limit);
+    let Some(next) = key.vlans.get(parsed_tags).filter(|v| v.tci & flow::VLAN_CFI != 0).copied() else {
+        return;
+    };
     let kept = Flow { dl_type: next.tpid, ..*key };
     let l2 = Flow {
         dl_src: Mac::BROADCAST,
         dl_dst: Mac::BROADCAST,
         dl_type: u16::MAX,
         vlans: std::array::from_fn(|i| {
-            if i < seen { Vlan { tpid: u16::MAX, tci: u16::MAX } } else { Vlan::default() }
+            if i < parsed_tags { Vlan { tpid: u16::MAX, tci: u16::MAX } } else { Vlan::default() }
         }),
         ..Flow::ZERO
     };
@@ -151,10 +153,11 @@ fn limit_tags(key: &mut Flow, limit: u8) {
     *key = kept.masked(&mask);
 }
 
-type Found<'a> = (&'a Backer, Arc<PublishedState>, BridgeId, Flow);
+/// A datapath, its published state, a bridge of it, and a flow in that bridge.
+type FlowInBridge<'a> = (&'a Backer, Arc<PublishedState>, BridgeId, Flow);
 
 /// Parses a flow in the syntax of ovs-ofctl(8), with the ports of the named bridge.
-fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>, String> {
+fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<FlowInBridge<'a>, String> {
     let no_bridge = || format!("{name}: unknown bridge");
     let bridge = switch.bridges.get(name).ok_or_else(no_bridge)?;
     let backer = switch.datapaths.of_bridge(bridge).ok_or_else(no_bridge)?;

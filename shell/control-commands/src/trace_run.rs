@@ -59,7 +59,7 @@ pub(crate) fn run(backer: &Backer, trace_input: TraceInput, now: Millis) -> Trac
         let line = "=".repeat(79);
         if text.len() > TEXT_MAX {
             text += &format!(
-                "\n\n{line}\nThe trace is cut after {} kB.\n\
+                "\n\n{line}\nThe trace is truncated after {} KiB.\n\
                  Queued but not processed: {} recirculations.",
                 TEXT_MAX >> 10,
                 queue.len() + 1

@@ -63,11 +63,11 @@ fn show(backer: &Backer) -> String {
     show_text(&backer.name(), sizes, backer.revalidator.took_ms(), settings.ufid())
 }
 
-fn show_text(name: &str, (current, max, limit): (u64, u64, u64), sweep_ms: u64, ufid: bool) -> String {
+fn show_text(name: &str, (current, max, limit): (u64, u64, u64), round_ms: u64, ufid: bool) -> String {
     // One revalidator handles all megaflows, so there is one line, with thread number 0.
     format!(
         "{name}:\n  flows         : (current {current}) (avg {current}) (max {max}) (limit {limit})\n  \
-         dump duration : {sweep_ms}ms\n  ufid enabled : {ufid}\n\n  0: (keys {current})\n"
+         dump duration : {round_ms}ms\n  ufid enabled : {ufid}\n\n  0: (keys {current})\n"
     )
 }
 

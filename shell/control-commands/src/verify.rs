@@ -64,10 +64,7 @@ impl Verify {
 
     fn text(&self) -> String {
         let one = |(name, found): (&String, &Comparison)| {
-            format!(
-                "{name}: {} megaflows as the tables say, {} not\n{}",
-                found.right, found.wrong, found.lines
-            )
+            format!("{name}: {} megaflows correct, {} wrong\n{}", found.right, found.wrong, found.lines)
         };
         self.found.iter().map(one).collect()
     }
@@ -82,7 +79,7 @@ impl Comparison {
         }
         self.wrong += 1;
         let did = actions_text(&flow.actions, &NoNames);
-        self.lines += &format!("  {}: does {did}, should do {}\n", ufid_text(flow.ufid), result.wanted());
+        self.lines += &format!("  {}: actions: {did}, expected: {}\n", ufid_text(flow.ufid), result.wanted());
     }
 
     fn add(&mut self, step: Comparison) {
@@ -105,7 +102,7 @@ mod tests {
             found.add(Comparison { right: 2, wrong: 15, lines });
         }
         let text = verify.text();
-        assert!(text.starts_with("dummy@ovs-dummy: 4 megaflows as the tables say, 30 not\n  x\n"), "{text}");
+        assert!(text.starts_with("dummy@ovs-dummy: 4 megaflows correct, 30 wrong\n  x\n"), "{text}");
         assert_eq!(text.lines().count(), 1 + LISTED);
     }
 }

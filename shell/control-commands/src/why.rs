@@ -64,11 +64,11 @@ pub(crate) fn execute(switch: &Switch, args: &[String]) -> Result<Reply, String>
             _ => return Err(format!("{arg}: none of port=NAME, packet=HEX and flow=FLOW")),
         }
     }
-    let at = port_named(switch, port.ok_or("which port received the packet?")?)?;
+    let at = port_named(switch, port.ok_or("missing argument port=NAME")?)?;
     let packet = match (packet, text) {
         (Some(packet), _) => packet,
         (None, Some(text)) => packet_of(filter(text)?.flow),
-        (None, None) => return Err("which packet? packet=HEX or flow=FLOW".to_owned()),
+        (None, None) => return Err("missing argument packet=HEX or flow=FLOW".to_owned()),
     };
     Ok(Reply::Json(received_by(switch, at, &packet)))
 }
@@ -221,8 +221,8 @@ impl Effects {
 
 /// The state of a port, and its drops in one direction.
 fn port(switch: &Switch, backer: &Backer, no: PortNo, drop_port: DropPort) -> Json {
-    let known = port_of(switch, backer, no);
-    let facts = known.and_then(|port| port.facts.as_ref());
+    let bridge_port = port_of(switch, backer, no);
+    let facts = bridge_port.and_then(|port| port.facts.as_ref());
     let stats = backer.datapath.port_stats(no).unwrap_or_default();
     let drops = backer.datapath.port_drops();
     let counts = drops
@@ -234,7 +234,7 @@ fn port(switch: &Switch, backer: &Backer, no: PortNo, drop_port: DropPort) -> Js
     json!({
         "name": DatapathNames(backer).name(no),
         "number": no.0,
-        "logical-port": known.and_then(|port| switch.logical_name_of(port)),
+        "logical-port": bridge_port.and_then(|port| switch.logical_name_of(port)),
         "up": facts.map(|f| f.admin_up),
         "link": facts.map(|f| f.link_up),
         "link-changes": facts.map(|f| f.link_resets),

@@ -98,7 +98,10 @@ impl Arguments {
         // The environment refuses `--in-memory` together with `--no-huge`.
         if self.has(&["--in-memory"]) {
             self.words.retain(|word| word != "--in-memory");
-            self.note(Level::Warning, "--in-memory is left out, since it excludes --no-huge".to_owned());
+            self.note(
+                Level::Warning,
+                "--in-memory is ignored, because DPDK does not allow it together with --no-huge".to_owned(),
+            );
         }
         if !self.has(&["-m"]) {
             let megabytes = plain_megabytes(get);

@@ -65,10 +65,11 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
         return Err(EalError("DPDK was started before in this process".to_owned()));
     }
     sys::library::load().map_err(EalError)?;
-    let tell =
-        |who: Origin, notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(who, n.level, &n.text));
+    let log_notes = |origin: Origin, notes: Vec<Note>| {
+        notes.iter().for_each(|n| (options.sink)(origin, n.level, &n.text));
+    };
     let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::read());
-    tell(Origin::Environment, notes);
+    log_notes(Origin::Environment, notes);
     (options.sink)(Origin::Environment, Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
     if args::is_secondary(&words) {
         return Err(EalError("a secondary process of DPDK cannot run the switch".to_owned()));
@@ -77,7 +78,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
     memory_headroom::record_arguments(&words);
     start(words, options.sink).map_err(EalError)?;
-    tell(Origin::Ports, notes);
+    log_notes(Origin::Ports, notes);
     settings::set_settings(settings);
     INITIALIZED.store(true, Ordering::Release);
     Ok(())
@@ -95,11 +96,11 @@ fn run_trial(words: &[String], sink: Sink) -> Result<(), String> {
 /// Starts the environment on a new thread, and waits up to [`LIMIT`] for the result.
 fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
     log::set_sink(sink);
-    let (tell, told) = mpsc::channel();
+    let (result_tx, result_rx) = mpsc::channel();
     let main_lcore = move || {
         let result = bring_up(&words);
         let up = result.is_ok();
-        let _ = tell.send(result);
+        let _ = result_tx.send(result);
         // The thread must exist as long as the environment is initialized.
         if up {
             loop {
@@ -109,6 +110,6 @@ fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
     };
     let thread = std::thread::Builder::new().name("dpdk-main".to_owned()).spawn(main_lcore);
     thread.map_err(|e| format!("cannot start a thread ({e})"))?;
-    let late = || format!("it was not initialized after {} seconds", LIMIT.as_secs());
-    told.recv_timeout(LIMIT).map_err(|_| late()).flatten()
+    let late = || format!("the environment was not initialized after {} seconds", LIMIT.as_secs());
+    result_rx.recv_timeout(LIMIT).map_err(|_| late()).flatten()
 }

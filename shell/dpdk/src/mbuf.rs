@@ -75,20 +75,20 @@ unsafe fn memory_of(mbuf: Mbuf) -> Memory {
     }
 }
 
-/// Whether the packet is exclusive and its bytes are inside its buffer. A packet with one of the flags `foreign` is not exclusive.
+/// Whether the packet is exclusive and its bytes are inside its buffer. A packet with one of the flags `excluding_flags` is not exclusive.
 ///
 /// # Safety
 ///
 /// The caller owns `mbuf`, which is as a driver returns it.
 #[inline(always)]
-unsafe fn is_exclusive(mbuf: Mbuf, foreign: u64) -> bool {
+unsafe fn is_exclusive(mbuf: Mbuf, excluding_flags: u64) -> bool {
     let m = mbuf.as_ptr();
     // SAFETY: the caller guarantees a valid mbuf. The two numbers are adjacent (asserted below). The owner of a clone may change the
     // first number at the same time, but then the word differs from `ONE_REFERENCE_ONE_SEGMENT` before and after.
     unsafe {
         let exclusive = (&raw const (*m).refcnt).cast::<u32>().read_unaligned() == ONE_REFERENCE_ONE_SEGMENT;
         let fits = u32::from((*m).data_off) + u32::from((*m).data_len) <= u32::from((*m).buf_len);
-        exclusive & fits & ((*m).ol_flags & foreign == 0)
+        exclusive & fits & ((*m).ol_flags & excluding_flags == 0)
     }
 }
 
@@ -142,8 +142,8 @@ unsafe fn frame_of(mbuf: Mbuf) -> Frame {
     }
 }
 
-/// Appends the frame of one packet whose memory, inside its pool or not, is not shared. Returns true if no frame could be made of the
-/// packet; then the packet was freed.
+/// Appends the frame of one packet whose memory, inside its pool or not, is not shared. Returns false if no
+/// frame could be made of the packet; then the packet was freed.
 ///
 /// # Safety
 ///
@@ -154,19 +154,20 @@ pub(crate) unsafe fn append_unshared(
     out: &mut FrameBatch,
 ) -> bool {
     // SAFETY: the caller guarantees an owned packet with memory of its own, so `EXTERNAL` does not mean that the memory is shared.
-    unsafe { !append_one(NonNull::new_unchecked(mbuf), SHARED_FLAGS & !EXTERNAL, pool, out) }
+    unsafe { append_one(NonNull::new_unchecked(mbuf), SHARED_FLAGS & !EXTERNAL, pool, out) }
 }
 
 /// Appends the frame of one packet; if the packet is not exclusive, the frame is a copy. Returns false if no frame could be made.
 ///
 /// # Safety
 ///
-/// As for [`append`]. If `foreign` lacks [`EXTERNAL`], as for [`append_unshared`].
+/// As for [`append`]. If `excluding_flags` lacks [`EXTERNAL`], as for [`append_unshared`].
 #[cold]
-unsafe fn append_one(mbuf: Mbuf, foreign: u64, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
+unsafe fn append_one(mbuf: Mbuf, excluding_flags: u64, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
     // SAFETY: the caller guarantees an owned packet, which is passed on once.
-    let frame =
-        unsafe { if is_exclusive(mbuf, foreign) { Some(frame_of(mbuf)) } else { join_segments(mbuf, pool) } };
+    let frame = unsafe {
+        if is_exclusive(mbuf, excluding_flags) { Some(frame_of(mbuf)) } else { join_segments(mbuf, pool) }
+    };
     let made = frame.is_some();
     out.extend(frame);
     made
@@ -327,7 +328,7 @@ impl Burst {
     }
 
     /// Number of packets for which the burst has space.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn free_slots(&self) -> usize {
         RX_BURST - self.len
     }
 

@@ -272,17 +272,21 @@ impl List {
 
 /// Bytes of a buffer, including its headroom.
 fn buffer_size(request: &MempoolRequest, settings: &Settings) -> u32 {
-    let size = aligned(request.mtu);
+    let size = buffer_size_for_mtu(request.mtu);
     if settings.per_port_memory {
         return size;
     }
     let pools_of_node =
         settings.shared_pools.iter().filter(|pool| pool.numa.is_none_or(|numa| numa == request.numa.0));
-    pools_of_node.map(|pool| aligned(pool.mtu)).filter(|configured| *configured >= size).min().unwrap_or(size)
+    pools_of_node
+        .map(|pool| buffer_size_for_mtu(pool.mtu))
+        .filter(|configured| *configured >= size)
+        .min()
+        .unwrap_or(size)
 }
 
 /// Bytes of a buffer for packets of this MTU, including its headroom.
-fn aligned(mtu: u32) -> u32 {
+fn buffer_size_for_mtu(mtu: u32) -> u32 {
     mtu.saturating_add(ETHERNET_OVERHEAD_MAX)
         .min(u32::from(u16::MAX) - ALIGN - HEADROOM)
         .next_multiple_of(ALIGN)

@@ -35,7 +35,7 @@ impl OffloadRequest {
     pub(crate) fn of(bytes: &[u8], offload: &Offload) -> Option<OffloadRequest> {
         let (csum, layout) = (offload.csum?, segment::layout(bytes)?);
         let kind = layout.kind()?;
-        if usize::from(csum.start) != layout.l4 || Some(csum.offset) != layout.checksum() {
+        if usize::from(csum.start) != layout.l4 || Some(csum.offset) != layout.checksum_offset() {
             return None;
         }
         let (checksum, segmentation, least) = match kind.is_tcp() {

@@ -81,8 +81,8 @@ impl Settings {
 
         let per_port_memory = PER_PORT_MEMORY.flag_of(config);
         note(Level::Info, format!("Per port memory for DPDK devices {}.", word(per_port_memory)));
-        let (vhost_sock_dir, told) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
-        told.into_iter().for_each(|(level, text)| note(level, text));
+        let (vhost_sock_dir, messages) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
+        messages.into_iter().for_each(|(level, text)| note(level, text));
         let vhost_iommu = VHOST_IOMMU_SUPPORT.flag_of(config);
         note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
         let vhost_postcopy = VHOST_POSTCOPY_SUPPORT.flag_of(config);
@@ -130,10 +130,10 @@ impl Settings {
 
 /// The settings of guests while DPDK is not used, and messages for the log.
 pub fn guests_without_dpdk(config: &BTreeMap<String, String>, rundir: &Path) -> (GuestSettings, Vec<String>) {
-    let (sock_dir, told) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
-    let told = told.into_iter().filter(|(level, _)| *level <= Level::Warning).map(|(_, text)| text);
+    let (sock_dir, messages) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
+    let messages = messages.into_iter().filter(|(level, _)| *level <= Level::Warning).map(|(_, text)| text);
     let settings = GuestSettings { sock_dir, iommu: VHOST_IOMMU_SUPPORT.flag_of(config) };
-    (settings, told.chain(without_library(config)).collect())
+    (settings, messages.chain(without_library(config)).collect())
 }
 
 /// The log message about a setting that has no effect without DPDK's library.
@@ -149,25 +149,25 @@ fn sock_dir(asked: Option<&str>, rundir: &Path) -> (PathBuf, Vec<(Level, String)
         let text = format!("No vhost-sock-dir provided - defaulting to {}", rundir.display());
         return (rundir.to_owned(), vec![(Level::Info, text)]);
     };
-    let mut told = vec![(Level::Info, format!("User-provided vhost-sock-dir in use: {asked}"))];
+    let mut messages = vec![(Level::Info, format!("User-provided vhost-sock-dir in use: {asked}"))];
     if asked.contains("..") {
         let (below, instead) = (rundir.display(), rundir.display());
-        told.push((
+        messages.push((
             Level::Error,
             format!(
                 "vhost-user sock directory request '{below}/{asked}' has invalid characters '..' - \
                  using {instead} instead."
             ),
         ));
-        return (rundir.to_owned(), told);
+        return (rundir.to_owned(), messages);
     }
     // The directory is below the run directory, even if the setting starts with a slash.
     let dir = rundir.join(asked.trim_start_matches('/'));
     if !dir.exists() {
         let text = format!("vhost-user sock directory '{}' does not exist.", dir.display());
-        told.push((Level::Error, text));
+        messages.push((Level::Error, text));
     }
-    (dir, told)
+    (dir, messages)
 }
 
 /// Parses `<mtu>[:<node>],…`. The error names the invalid part.

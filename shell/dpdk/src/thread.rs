@@ -15,7 +15,7 @@ const NO_LCORE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Registration {
     lcore: u32,
-    here: PhantomData<*const ()>,
+    not_send: PhantomData<*const ()>,
 }
 
 impl Registration {
@@ -30,7 +30,7 @@ impl Registration {
         if unsafe { sys::rte_thread_register() } < 0 {
             return None;
         }
-        Some(Registration { lcore: lcore(), here: PhantomData })
+        Some(Registration { lcore: lcore(), not_send: PhantomData })
     }
 
     /// The thread's lcore number.

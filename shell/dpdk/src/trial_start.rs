@@ -82,7 +82,10 @@ pub(crate) fn run_trial(words: &[String], limit: Duration) -> Outcome {
         // The environment was initialized. A failure of the child afterwards does not matter.
         Some(_) if end_of(&mut out).ends_with(UP) => None,
         Some(status) => Some(failure_reason(&lines, &status_text(status))),
-        None => Some(failure_reason(&lines, &format!("it was not up after {} seconds", limit.as_secs()))),
+        None => Some(failure_reason(
+            &lines,
+            &format!("the environment was not initialized after {} seconds", limit.as_secs()),
+        )),
     };
     Outcome { lines, failure }
 }

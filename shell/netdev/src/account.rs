@@ -2,7 +2,7 @@
 //! the heap.
 
 use crate::rx_buffers::{QueueUse, RxPoolSettings};
-use buffer::Release;
+use buffer::BufferAccount;
 use rxpool::{Pool, PoolSlot};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ pub struct Account {
     /// Whether the queue is busy.
     pub busy: AtomicBool,
     /// How often the queue became busy.
-    pub woken: AtomicU64,
+    pub became_busy: AtomicU64,
     /// Packets that were lost after the queue had become idle and until it became busy.
     pub first_burst_lost: AtomicU64,
     /// High watermark: the largest number of buffers that are posted for the queue.
@@ -69,7 +69,7 @@ impl Account {
             settings: *settings,
             high,
             busy: AtomicBool::new(false),
-            woken: AtomicU64::new(0),
+            became_busy: AtomicU64::new(0),
             first_burst_lost: AtomicU64::new(0),
             lost: AtomicU64::new(0),
         }))
@@ -94,7 +94,7 @@ impl Account {
             reserve: self.settings.reserve,
             high: self.high,
             busy: self.busy.load(Ordering::Relaxed),
-            woken: self.woken.load(Ordering::Relaxed),
+            became_busy: self.became_busy.load(Ordering::Relaxed),
             first_burst_lost: self.first_burst_lost.load(Ordering::Relaxed),
             lost: self.lost.load(Ordering::Relaxed),
         }
@@ -108,7 +108,7 @@ impl Drop for Account {
     }
 }
 
-impl Release for Account {
+impl BufferAccount for Account {
     fn release(&self) {
         self.pool.release(self.slot, 1);
     }

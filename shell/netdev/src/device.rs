@@ -109,7 +109,7 @@ pub struct Facts {
     /// Its offloads on transmission.
     pub tx_offloads: TxOffloads,
     /// Why the port is out of service, for the `error` column; `None` if it works.
-    pub trouble: Option<String>,
+    pub out_of_service_reason: Option<String>,
     /// The `status` column without offloads: driver and versions.
     pub status: BTreeMap<String, String>,
 }
@@ -119,7 +119,7 @@ pub struct Facts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounters {
     /// Whether the kernel counts from the other side: packets that the kernel transmits are received by the switch.
-    pub is_other_end: bool,
+    pub directions_swapped: bool,
     /// Packets that the port itself dropped on reception and on transmission. The kernel does not count them.
     pub dropped: (u64, u64),
 }
@@ -215,7 +215,7 @@ pub trait Netdev: Send {
     }
     /// Whether `check_for_change`, `change_seq` and `needs_restart` must be called regularly. Changes of other devices are
     /// reported by the kernel or by [`crate::open::Netdevs::take_changed`].
-    fn is_watched(&self) -> bool {
+    fn needs_periodic_check(&self) -> bool {
         false
     }
     /// A number that changes whenever `facts` may have changed, for devices without kernel events.

@@ -119,7 +119,7 @@ impl KernelDevice {
             modes: ifreq::ethtool_settings(&link.name)
                 .map_or_else(|_| LinkModes::default(), |s| ethtool::modes(&s)),
             tx_offloads: TxOffloads::KERNEL,
-            trouble: None,
+            out_of_service_reason: None,
             status: ifreq::ethtool_driver(&link.name)
                 .map_or_else(|_| BTreeMap::new(), |d| ethtool::driver(&d)),
         }

@@ -19,6 +19,7 @@ pub mod dummy;
 pub mod error;
 mod ethtool;
 mod kernel;
+mod kernel_port_state;
 #[allow(unsafe_code)]
 mod linux;
 pub mod open;
@@ -28,7 +29,6 @@ mod received;
 pub mod routes;
 pub mod rtnl;
 pub mod rx_buffers;
-mod shared;
 pub mod shared_member;
 pub mod shared_rx;
 mod socket_limit;

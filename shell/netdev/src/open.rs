@@ -175,7 +175,7 @@ impl Netdevs {
         Ok((device, refused))
     }
 
-    /// The names of dummies that may have changed since the last call. They are not [watched](Netdev::is_watched).
+    /// The names of dummies that may have changed since the last call. They are not [watched](Netdev::needs_periodic_check).
     pub fn take_changed(&self) -> BTreeSet<Arc<str>> {
         self.dummy_changes.take_changed()
     }

@@ -6,7 +6,7 @@
 //! contained no long packet.
 
 use crate::linux::zeroed::Zeroed;
-use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FramePool};
+use packet::frame::{FRAME_MAX, Frame, FramePool, USUAL_FRAME_MAX};
 
 /// Number of consecutive bursts without a long packet after which small frames are posted again.
 const SMALL_AGAIN_AFTER: u32 = 64;
@@ -37,7 +37,7 @@ impl Posted {
     }
 
     fn size(&self) -> usize {
-        if self.large { FRAME_MAX } else { DATA_ROOM }
+        if self.large { FRAME_MAX } else { USUAL_FRAME_MAX }
     }
 
     /// Allocates those of the first `n` frames that are missing. Returns false if the pool is empty.
@@ -77,7 +77,7 @@ impl Posted {
     /// Removes and returns frame `i`, into which `len` bytes were received. `None`: the pool is empty.
     pub fn take_frame(&mut self, pool: &mut FramePool, i: usize, len: usize) -> Option<Frame> {
         let mut frame = self.frames.get_mut(i)?.take()?;
-        self.long_seen |= len > DATA_ROOM;
+        self.long_seen |= len > USUAL_FRAME_MAX;
         let first_bytes = frame.len();
         if len <= first_bytes {
             frame.trim(len);

@@ -97,7 +97,7 @@ pub struct QueueUse {
     /// Whether it is busy. Then its allowance is posted, otherwise the low watermark.
     pub busy: bool,
     /// How often it became busy.
-    pub woken: u64,
+    pub became_busy: u64,
     /// Packets that were lost until it became busy, because only the low watermark was posted.
     pub first_burst_lost: u64,
     /// Packets for which there was no buffer, including those of `first_burst_lost`.

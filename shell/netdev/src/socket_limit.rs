@@ -66,7 +66,7 @@ impl SocketLimit {
                 let lost = packet_socket::take_drops(fd).unwrap_or(0);
                 account.count_lost(lost);
                 if change == Change::BecameBusy {
-                    account.woken.fetch_add(1, Ordering::Relaxed);
+                    account.became_busy.fetch_add(1, Ordering::Relaxed);
                     account.first_burst_lost.fetch_add(lost, Ordering::Relaxed);
                 }
                 account.busy.store(self.refill.is_busy(), Ordering::Relaxed);

@@ -8,13 +8,13 @@ use crate::account::Account;
 use crate::device::{Facts, KernelCounters, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, kernel_device_methods};
+use crate::kernel_port_state::{KernelPortState, must_segment, send_segments, store_refused};
 use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
 use crate::qdisc;
 use crate::received::frame_with_metadata;
 use crate::rx_buffers::{QueueUse, RxPoolSettings};
-use crate::shared::{Shared, must_segment, send_segments, store_refused};
 use crate::shared_member::Member;
 use crate::socket_limit::{HIGH, SocketLimit};
 use crate::stats::Stats;
@@ -32,7 +32,7 @@ const EMSGSIZE: i32 = 90;
 pub struct System {
     device: KernelDevice,
     kind: String,
-    shared: Arc<Shared>,
+    shared: Arc<KernelPortState>,
     rx_taken: bool,
     buffers: RxPoolSettings,
     receive_mode: ReceiveMode,
@@ -55,7 +55,7 @@ impl System {
         let device = KernelDevice::find(name).map_err(error)?;
         device.refuse_loopback()?;
         let socket = packet_socket::open(device.ifindex()).map_err(error)?;
-        let (shared, buffers) = (Shared::new(socket), RxPoolSettings::default());
+        let (shared, buffers) = (KernelPortState::new(socket), RxPoolSettings::default());
         Ok(System {
             device,
             kind: kind.to_owned(),
@@ -141,7 +141,7 @@ impl Netdev for System {
             ReceiveMode::Pooled(account) => {
                 facts.status.insert("rx-pool-name".to_owned(), account.usage().pool);
             }
-            ReceiveMode::Member(member) => facts.trouble = member.fault(),
+            ReceiveMode::Member(member) => facts.out_of_service_reason = member.fault(),
         }
         Ok(facts)
     }
@@ -188,7 +188,7 @@ impl Netdev for System {
 }
 
 struct SystemRx {
-    shared: Arc<Shared>,
+    shared: Arc<KernelPortState>,
     mmsg: Box<Mmsg>,
     posted: Posted,
     /// Adjusts the limit of the socket, in mode `spp`.
@@ -228,7 +228,7 @@ impl RxQueue for SystemRx {
 }
 
 struct SystemTx {
-    shared: Arc<Shared>,
+    shared: Arc<KernelPortState>,
     mmsg: Box<Mmsg>,
     /// A copy of the last frame that the device did not accept.
     refused: Vec<u8>,

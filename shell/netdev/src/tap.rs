@@ -14,11 +14,11 @@ use crate::deletions::Deletions;
 use crate::device::{Facts, KernelCounters, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, kernel_device_methods};
+use crate::kernel_port_state::{KernelPortState, must_segment, send_segments, store_refused};
 use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
 use crate::rx_buffers::{QueueUse, RxPoolSettings};
-use crate::shared::{Shared, must_segment, send_segments, store_refused};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -39,7 +39,7 @@ const DOWN_PAUSE: Duration = Duration::from_millis(1);
 pub struct Tap {
     device: KernelDevice,
     kind: String,
-    shared: Arc<Shared>,
+    shared: Arc<KernelPortState>,
     rx_taken: bool,
     last_facts: Facts,
     /// How often the facts were read. They are read after each notification of the kernel about the device.
@@ -64,7 +64,7 @@ impl Tap {
         let device = KernelDevice::find(name).map_err(error)?;
         let last_facts = device.facts()?;
         tun::set_persistent(&fd, true).map_err(error)?;
-        let (kind, shared, pool_accounts) = (kind.to_owned(), Shared::new(fd), Accounts::default());
+        let (kind, shared, pool_accounts) = (kind.to_owned(), KernelPortState::new(fd), Accounts::default());
         let (facts_read, deletions) = (Arc::default(), deletions.clone());
         let (rx_taken, moved, keeps_device) = (false, false, false);
         Ok(Tap {
@@ -169,7 +169,7 @@ impl Netdev for Tap {
 }
 
 struct TapRx {
-    shared: Arc<Shared>,
+    shared: Arc<KernelPortState>,
     posted: Posted,
 }
 
@@ -237,7 +237,7 @@ impl DownState {
 }
 
 struct TapTx {
-    shared: Arc<Shared>,
+    shared: Arc<KernelPortState>,
     /// A copy of the last frame that the device did not accept.
     refused: Vec<u8>,
     down: DownState,

@@ -126,7 +126,7 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     let mut left = Vec::new();
     rx.rx(&mut pool, &mut left, 64);
     let now = usage(&*b);
-    assert!(now.busy && now.first_burst_lost == 1024 - 128 && now.woken == 1, "{now:?}");
+    assert!(now.busy && now.first_burst_lost == 1024 - 128 && now.became_busy == 1, "{now:?}");
     // Of 2048 buffers, the queue has reserved 128 to receive and 32 to send. It may post these 128 and half of the other 1888.
     assert_eq!((now.posted, now.allowance), (128 + 944, 128 + 944));
     flood(&mut *tx, &mut pool, 20);

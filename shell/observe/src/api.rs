@@ -11,12 +11,12 @@
 //! | `/api/last-drop?reason=REASON` | `ofproto/trace --last-drop` |
 //! | `/api/why?port=PORT&flow=FLOW` | what happens to the packets of a flow |
 
-use crate::budget::Budget;
 use crate::drops;
 use crate::http::conn::Answer;
 use crate::megaflows::Megaflows;
 use crate::samples::{Sampler, ServerCounters};
 use crate::shared::{AnswerResult, Question, Shared};
+use crate::token_bucket::TokenBucket;
 use crate::view::View;
 use http_request::Request;
 use metrics::{Format, Samples};
@@ -26,9 +26,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Maximum age of a view, in ns: with a scrape every second the main thread builds one view per second.
-const VIEW_MAX: u64 = 900_000_000;
+const VIEW_AGE_MAX_NS: u64 = 900_000_000;
 /// Maximum age of samples, in ns: they are built at most four times a second, for any number of clients.
-const SAMPLES_MAX: u64 = 250_000_000;
+const SAMPLES_AGE_MAX_NS: u64 = 250_000_000;
 /// Limit of traces: per second, and in a burst. A trace can cost the main thread some milliseconds.
 const TRACES: (f64, f64) = (20.0, 10.0);
 /// An answer to `/api/why` counts as this many traces: the tracked connections are searched and recent drops traced.
@@ -58,7 +58,7 @@ pub struct Api {
     sampler: Sampler,
     samples: Option<RenderedSamples>,
     megaflows: Megaflows,
-    traces: Budget,
+    traces: TokenBucket,
 }
 
 impl Default for Api {
@@ -68,7 +68,7 @@ impl Default for Api {
             sampler: Sampler::default(),
             samples: None,
             megaflows: Megaflows::default(),
-            traces: Budget::new(TRACES.0, TRACES.1),
+            traces: TokenBucket::new(TRACES.0, TRACES.1),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Api {
             "/" => ServeResult::Answer(Answer::new(200, "text/html; charset=utf-8", page())),
             "/metrics" | "/api/metrics" | "/api/drops" | "/api/megaflows" => {
                 let age = |view: &View| cpu_time::monotonic().saturating_sub(view.taken);
-                match view.filter(|view| age(view) < VIEW_MAX) {
+                match view.filter(|view| age(view) < VIEW_AGE_MAX_NS) {
                     Some(view) => ServeResult::Answer(self.answer_from(request, view)),
                     None => ServeResult::Outdated,
                 }
@@ -133,7 +133,7 @@ impl Api {
     fn rendered(&mut self, view: &View) -> &mut RenderedSamples {
         let now = cpu_time::monotonic();
         let fresh = |rendered: &RenderedSamples| {
-            rendered.serial == view.serial && now.saturating_sub(rendered.at) < SAMPLES_MAX
+            rendered.serial == view.serial && now.saturating_sub(rendered.at) < SAMPLES_AGE_MAX_NS
         };
         if !self.samples.as_ref().is_some_and(fresh) {
             self.samples = None;

@@ -44,8 +44,8 @@ impl ViewBuilder {
         mark_disabled_rxqs(&mut view);
         view.bonds = bonds(switch);
         view.configured = switch.is_up();
-        view.database = switch.db.replica.is_synced();
-        view.wanted_configuration = switch.applied.next_cfg;
+        view.database_connected = switch.db.replica.is_synced();
+        view.next_cfg = switch.applied.next_cfg;
         view.failed = switch.bridges.values().map(|b| b.failed.len()).sum();
         let polled = view.datapaths.iter().flat_map(|d| &d.workers).map(|w| w.core.0);
         let polled: BTreeSet<u32> = polled.collect();
@@ -121,8 +121,8 @@ fn datapath(backer: &Backer) -> DatapathView {
         workers,
         names: backer.ports.iter().map(|(no, info)| (*no, info.name.clone())).collect(),
         handlers: backer.handler_threads.count(),
-        behind: backer.revalidator.is_behind(),
-        pass_ms: backer.revalidator.took_ms(),
+        revalidation_pending: backer.revalidator.is_behind(),
+        round_ms: backer.revalidator.took_ms(),
         moves: backer.workers.moves_made(),
     }
 }
@@ -150,7 +150,7 @@ fn bridge_view(bridge: &Bridge, now: units::Millis) -> BridgeView {
         (flows + matched + missed > 0).then_some((number, flows, matched, missed))
     };
     let meters = bridge.ofproto.meters(METER_ALL).unwrap_or_default();
-    let (macs, groups) = (bridge.macs.lock(), bridge.groups.lock());
+    let (macs, groups) = (bridge.macs.lock(), bridge.multicast_groups.lock());
     BridgeView {
         name: Arc::from(bridge.name.as_str()),
         ports: bridge.ports.len(),
@@ -173,7 +173,7 @@ fn counters(port: &mut BridgePort, backer: Option<&Backer>, bridge: xlate::Bridg
     let ofport = port.ofport;
     match &mut port.backing {
         Backing::Device { netdev, number } => match netdev.kernel_counters() {
-            Some(beside) => Counters::Kernel(beside),
+            Some(corrections) => Counters::Kernel(corrections),
             None => switch::qos::statistics(backer.map(|b| &*b.datapath), *number, &mut **netdev)
                 .map_or(Counters::None, |stats| Counters::Read(Box::new(stats))),
         },

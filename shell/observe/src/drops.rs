@@ -47,7 +47,7 @@ pub fn json(view: &View) -> Value {
             "counter": reason.name(),
             "stage": reason.stage().name(),
             "help": reason.help(),
-            "look": reason.diagnostic_command(),
+            "command": reason.diagnostic_command(),
             "ports": ports(*reason),
             "packets": tallies.iter().map(of).collect::<Value>(),
         })

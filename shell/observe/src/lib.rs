@@ -12,7 +12,6 @@
 //! Nothing in this crate changes the switch, and no worker waits for it.
 
 mod api;
-mod budget;
 mod build_view;
 mod drops;
 mod handle;
@@ -21,6 +20,7 @@ mod log;
 mod megaflows;
 mod samples;
 mod shared;
+mod token_bucket;
 mod view;
 
 pub use handle::MetricsServer;

@@ -24,9 +24,9 @@ pub struct View {
     /// The configuration of the database is applied.
     pub configured: bool,
     /// The database is connected.
-    pub database: bool,
+    pub database_connected: bool,
     /// `next_cfg`
-    pub wanted_configuration: i64,
+    pub next_cfg: i64,
     /// Interfaces without a device.
     pub failed: usize,
     /// CPU time that the main thread has used for all views, in ns.
@@ -60,9 +60,9 @@ pub struct DatapathView {
     /// Number of handlers.
     pub handlers: usize,
     /// The revalidator has not handled all changes yet.
-    pub behind: bool,
+    pub revalidation_pending: bool,
     /// Duration of the revalidator's last round over all megaflows, in ms.
-    pub pass_ms: u64,
+    pub round_ms: u64,
     /// Number of moves of rx queues by auto load balance.
     pub moves: u64,
 }

@@ -14,7 +14,8 @@ use std::vec::IntoIter;
 pub(crate) enum Incoming {
     /// A request.
     Request(Version, Xid, Content),
-    /// The error reply to a request that cannot be decoded. The session sends it, so that it follows the replies to earlier requests.
+    /// The error reply to a request that cannot be decoded or has a wrong OpenFlow version. The session sends
+    /// it, so that it follows the replies to earlier requests.
     Refused(Box<Message>),
 }
 

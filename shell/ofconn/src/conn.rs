@@ -4,9 +4,9 @@ use crate::batch::{Batch, BatchBuilder};
 use crate::command::{Command, OpenedConn};
 use crate::conn_settings::{ConnKind, ConnSettings};
 use crate::long_reply::LongReply;
+use crate::message_log::VCONN;
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
 use crate::protocol::ProtocolState;
-use crate::trace::VCONN;
 use crate::unsent::{self, UnsentAges};
 use crate::waiting_bytes::{OUTPUT_MAX, WaitingBytes};
 use ofproto::Preparer;
@@ -20,7 +20,7 @@ use runtime::{Module, RateLimit, WaitSet};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
-use transport::{Action, Loss, Reconnect, Stream, Target, Wording};
+use transport::{Action, DisconnectReason, Reconnect, Stream, Target, Wording};
 use units::Millis;
 
 static RCONN: Module = Module::new("rconn");
@@ -51,7 +51,7 @@ pub(crate) struct Conn {
     /// Counts of the bytes that wait between this connection and its session.
     waiting_bytes: Arc<WaitingBytes>,
     /// The main loop has to be woken: since the last `flush`, the unwritten output has fallen to the limit for which it waits.
-    is_awaited: bool,
+    must_wake_main: bool,
     /// Decoding stopped because [`OUTPUT_MAX`] bytes or more waited to be written.
     input_paused: bool,
     /// The long reply that is being sent.
@@ -96,7 +96,7 @@ impl Conn {
             reconnect,
             protocol: Some(ProtocolState::new(&name, versions, debug_actions)),
             waiting_bytes: Arc::default(),
-            is_awaited: false,
+            must_wake_main: false,
             input_paused: false,
             long_reply: None,
             target: None,
@@ -125,7 +125,7 @@ impl Conn {
             settings: settings.clone(),
             protocol: None,
             waiting_bytes: Arc::default(),
-            is_awaited: false,
+            must_wake_main: false,
             input_paused: false,
             long_reply: None,
             target: Some(target),
@@ -252,14 +252,14 @@ impl Conn {
             bytes += command.bytes();
             self.carry_out_one(command, now);
         }
-        self.is_awaited |= self.waiting_bytes.update_output(bytes, self.output_len());
+        self.must_wake_main |= self.waiting_bytes.update_output(bytes, self.output_len());
     }
 
     fn carry_out_one(&mut self, command: Command, now: Millis) {
         match command {
             Command::Send(message, dialect) => {
                 self.log_refusal(&message);
-                self.protocol.iter_mut().for_each(|c| c.send_in(&message, dialect))
+                self.protocol.iter_mut().for_each(|c| c.send_in_dialect(&message, dialect))
             }
             Command::PacketIn(kind, message, dialect) => {
                 if let Some(message) = self.packet_limit.offer(kind, (message, dialect), now) {
@@ -300,7 +300,7 @@ impl Conn {
                 self.carry_out(following.unwrap_or_default(), now);
                 return true;
             };
-            protocol.send_in(&part, dialect);
+            protocol.send_in_dialect(&part, dialect);
         }
         false
     }
@@ -360,7 +360,7 @@ impl Conn {
         let (Some(stream), Some(protocol)) = (&mut self.stream, &mut self.protocol) else { return };
         while protocol.backlog() < INPUT_MAX && protocol.output_len() < OUTPUT_MAX && *work < work_max {
             match stream.read(buffer) {
-                Ok(0) => return self.lost(now, Loss::Closed),
+                Ok(0) => return self.lost(now, DisconnectReason::Closed),
                 Ok(n) => {
                     *work += n;
                     self.reconnect.activity(now);
@@ -372,7 +372,7 @@ impl Conn {
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return self.lost(now, Loss::from(&e)),
+                Err(e) => return self.lost(now, DisconnectReason::from(&e)),
             }
         }
     }
@@ -380,8 +380,8 @@ impl Conn {
     /// Writes queued output; closes a connection that has failed. Returns whether the main loop waits for output to be written.
     pub(crate) fn flush(&mut self, now: Millis) -> bool {
         self.write(now);
-        let is_awaited = std::mem::take(&mut self.is_awaited);
-        self.waiting_bytes.update_output(0, self.output_len()) | is_awaited
+        let must_wake_main = std::mem::take(&mut self.must_wake_main);
+        self.waiting_bytes.update_output(0, self.output_len()) | must_wake_main
     }
 
     /// Writes output, and copies for snoopers. Closes a connection that has failed or whose peer does not read.
@@ -393,7 +393,7 @@ impl Conn {
         let written = protocol.flush(stream);
         if let Some(why) = protocol.failure() {
             runtime::warn_rl!(VCONN, LIMIT, "{}: {why}", protocol.name);
-            return self.lost(now, Loss::from(&io::Error::from_raw_os_error(EPROTO)));
+            return self.lost(now, DisconnectReason::from(&io::Error::from_raw_os_error(EPROTO)));
         }
         self.unsent.record(protocol.output(), now);
         let age_limit = unsent::age_limit(self.settings.inactivity_probe);
@@ -402,13 +402,13 @@ impl Conn {
             (Ok(()), Some(why)) => {
                 CUT_OFF.hit();
                 runtime::warn!(RCONN, "{}: peer does not read: {why}, disconnecting", self.reconnect.name());
-                self.lost(now, Loss::from(&io::Error::from(ErrorKind::TimedOut)));
+                self.lost(now, DisconnectReason::from(&io::Error::from(ErrorKind::TimedOut)));
             }
-            (Err(e), _) => self.lost(now, Loss::from(&e)),
+            (Err(e), _) => self.lost(now, DisconnectReason::from(&e)),
         }
     }
 
-    fn lost(&mut self, now: Millis, loss: Loss) {
+    fn lost(&mut self, now: Millis, loss: DisconnectReason) {
         self.drop_stream();
         self.reconnect.disconnected(now, loss);
     }

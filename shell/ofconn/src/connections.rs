@@ -73,7 +73,7 @@ impl Connections {
 
     /// No connections yet. The thread `serving` serves the sockets.
     pub fn served_by(bridge: &str, serving: &SocketThread) -> Connections {
-        Connections::with_socket_access(bridge, SocketAccess::remote(bridge, serving))
+        Connections::with_socket_access(bridge, SocketAccess::shared(bridge, serving))
     }
 
     fn with_socket_access(bridge: &str, socket_access: SocketAccess) -> Connections {
@@ -200,11 +200,11 @@ impl Connections {
                 self.handle_events();
             }
             let session = self.sessions.get_mut(&id).filter(|s| !s.busy)?;
-            let Some((incoming, is_awaited)) = session.queues.take_incoming(&mut self.raw) else {
+            let Some((incoming, must_wake_sockets)) = session.queues.take_incoming(&mut self.raw) else {
                 session.queues.turn_quota = TURN_MAX;
                 return None;
             };
-            if is_awaited {
+            if must_wake_sockets {
                 self.socket_access.wake();
             }
             match incoming {
@@ -253,10 +253,11 @@ impl Connections {
         for session in self.sessions.values() {
             let queues = &session.queues;
             session.deadline(self.bundle_idle).into_iter().for_each(|deadline| set.deadline(deadline));
-            let is_left = queues.turn_quota == 0 || queues.has_incoming() && !session.busy;
-            let goes_on = is_left && (queues.has_ended || queues.waiting_bytes.await_written(OUTPUT_MAX - 1));
+            let has_requests = queues.turn_quota == 0 || queues.has_incoming() && !session.busy;
+            let can_execute =
+                has_requests && (queues.has_ended || queues.waiting_bytes.await_written(OUTPUT_MAX - 1));
             let is_written = queues.awaits_written && queues.waiting_bytes.await_written(0);
-            if goes_on || is_written || queues.has_outgoing() {
+            if can_execute || is_written || queues.has_outgoing() {
                 set.wake_now();
             }
         }

@@ -5,8 +5,8 @@
 //! from a peer that does not read its replies.
 
 use crate::batch::{BatchBuilder, Incoming};
+use crate::message_log;
 use crate::request_content::Content;
-use crate::trace;
 use crate::waiting_bytes::OUTPUT_MAX;
 use ofproto::Preparer;
 use openflow::message::{ErrorBody, Hello};
@@ -121,7 +121,7 @@ impl ProtocolState {
 
     /// Queues a packet-in.
     pub(crate) fn send_packet_in(&mut self, message: &Message, dialect: Dialect) {
-        self.send_in(message, dialect);
+        self.send_in_dialect(message, dialect);
         self.packet_ins.push_back(self.output.pushed());
     }
 
@@ -147,15 +147,15 @@ impl ProtocolState {
 
     /// Queues a message that is created here and not by the session (hello, echo).
     fn send(&mut self, message: &Message) {
-        self.send_in(message, self.dialect);
+        self.send_in_dialect(message, self.dialect);
     }
 
     /// Queues a message. A message that the version cannot express is not sent; flows that are too large for it are left out.
-    pub(crate) fn send_in(&mut self, message: &Message, dialect: Dialect) {
+    pub(crate) fn send_in_dialect(&mut self, message: &Message, dialect: Dialect) {
         let encoded = openflow::encode(message, dialect)
-            .or_else(|e| trace::without_oversized(message, dialect).ok_or(e));
+            .or_else(|e| message_log::without_oversized(message, dialect).ok_or(e));
         for bytes in encoded.unwrap_or_default() {
-            trace::sent(&self.name, &bytes);
+            message_log::sent(&self.name, &bytes);
             if let Some(copies) = self.snoop_copies.as_mut().filter(|_| self.state == State::Open) {
                 copies.extend_from_slice(&bytes);
             }
@@ -216,13 +216,13 @@ impl ProtocolState {
     /// The bytes of the next message in `input`.
     fn next_frame<'a>(&mut self, input: &'a [u8]) -> Option<&'a [u8]> {
         let rest = input.get(self.consumed..).unwrap_or_default();
-        let Ok(len) = openflow::next_frame(rest) else {
+        let Ok(len) = openflow::message_len(rest) else {
             self.fail("received message with an impossible length");
             return None;
         };
         let frame = rest.get(..len?)?;
         self.consumed += frame.len();
-        trace::received(&self.name, frame);
+        message_log::received(&self.name, frame);
         Some(frame)
     }
 
@@ -237,12 +237,13 @@ impl ProtocolState {
         };
         match negotiate(self.offered, hello.versions) {
             Some(version) => {
-                trace::negotiated(&self.name, version, self.offered, hello.versions);
+                message_log::negotiated(&self.name, version, self.offered, hello.versions);
                 self.version = version;
                 self.state = State::Open;
             }
             None => {
-                let (ours, theirs) = (trace::versions(self.offered), trace::versions(hello.versions));
+                let (ours, theirs) =
+                    (message_log::versions(self.offered), message_log::versions(hello.versions));
                 let text = format!("We support {ours}, you support {theirs}, no common versions.");
                 let error = error_body(OfError::HfcIncompatible, text.as_bytes());
                 self.send(&Message::new(self.version, Xid(0), error));
@@ -291,5 +292,5 @@ pub(crate) fn error_message(version: Version, error: OfError, frame: &[u8]) -> M
 /// An error message that answers the request in `data`.
 pub fn error_body(error: OfError, data: &[u8]) -> Body {
     let data = &data[..data.len().min(ERROR_DATA_MAX)];
-    Body::Error(ErrorBody { error: Some(error), wire: (0, 0), data: data.to_vec() })
+    Body::Error(ErrorBody { error: Some(error), type_and_code: (0, 0), data: data.to_vec() })
 }

@@ -46,7 +46,7 @@ impl Connections {
                 if session.version() >= Version::V13 {
                     let status =
                         RoleStatus { role: Role::Secondary, reason: ANOTHER_IS_PRIMARY, generation_id };
-                    session.send_own(Body::RoleStatus(status));
+                    session.send_unsolicited(Body::RoleStatus(status));
                 }
             }
         }

@@ -3,9 +3,9 @@
 use crate::asynchronous::{AsyncKind, AsyncMasks};
 use crate::batch::{Batch, Incoming};
 use crate::command::{Command, OpenedConn, Parts};
+use crate::message_log::FlowModCounts;
 use crate::packet_limit::{OVERFLOW, PacketKind};
 use crate::protocol::error_message;
-use crate::trace::FlowModCounts;
 use crate::waiting_bytes::WaitingBytes;
 use openflow::flow_mod::FlowCommand;
 use openflow::packet_io::PacketInFormat;
@@ -144,7 +144,7 @@ impl Session {
     }
 
     /// Queues an unsolicited message in the negotiated version.
-    pub fn send_own(&mut self, body: Body) {
+    pub fn send_unsolicited(&mut self, body: Body) {
         self.send(Message::new(self.version, Xid(0), body));
     }
 
@@ -227,8 +227,10 @@ impl Queues {
     /// Whether a turn of the main loop would do nothing. `busy`: requests are held.
     pub(crate) fn is_idle(&self, busy: bool) -> bool {
         let has_requests = self.has_incoming() && !busy;
-        let is_fresh = self.turn_quota == 0;
-        !(has_requests || is_fresh || self.has_outgoing() || self.awaits_written || self.has_ended)
+        // The quota is 0 in a new session, after a turn that used it up, and after a turn that found much
+        // unwritten output.
+        let needs_turn = self.turn_quota == 0;
+        !(has_requests || needs_turn || self.has_outgoing() || self.awaits_written || self.has_ended)
     }
 
     /// Whether commands wait to be handed to the sockets.
@@ -249,12 +251,12 @@ impl Queues {
     pub(crate) fn take_incoming(&mut self, raw: &mut Vec<u8>) -> Option<(Incoming, bool)> {
         let batch = self.incoming.front_mut()?;
         let incoming = batch.take_next(raw)?;
-        let mut is_awaited = false;
+        let mut must_wake_sockets = false;
         if batch.is_empty() {
-            is_awaited = self.waiting_bytes.requests_taken(batch.memory);
+            must_wake_sockets = self.waiting_bytes.requests_taken(batch.memory);
             self.incoming.pop_front();
         }
-        Some((incoming, is_awaited))
+        Some((incoming, must_wake_sockets))
     }
 
     /// Records that the connection has ended. With `keep`, requests that were received before are still executed.

@@ -4,7 +4,7 @@
 
 use crate::command::{Command, ConnId, Event};
 use crate::sockets::Sockets;
-use crate::thread::{RemoteSockets, SocketThread};
+use crate::thread::{SharedSockets, SocketThread};
 use runtime::WaitSet;
 use units::Millis;
 
@@ -15,7 +15,7 @@ pub(crate) enum SocketAccess {
     /// previous one of the connection was executed.
     Local(Box<Sockets>, Vec<(ConnId, Vec<Command>)>),
     /// The main loop or the thread `ofconn` serves the sockets of all bridges together.
-    Remote(RemoteSockets),
+    Shared(SharedSockets),
 }
 
 impl SocketAccess {
@@ -23,8 +23,8 @@ impl SocketAccess {
         SocketAccess::Local(Box::new(Sockets::new(bridge, None)), Vec::new())
     }
 
-    pub(crate) fn remote(bridge: &str, serving: &SocketThread) -> SocketAccess {
-        SocketAccess::Remote(serving.sockets(bridge))
+    pub(crate) fn shared(bridge: &str, serving: &SocketThread) -> SocketAccess {
+        SocketAccess::Shared(serving.sockets(bridge))
     }
 
     pub(crate) fn is_local(&self) -> bool {
@@ -38,7 +38,7 @@ impl SocketAccess {
     ) -> Option<T> {
         match self {
             SocketAccess::Local(sockets, _) => Some(work(sockets)),
-            SocketAccess::Remote(remote) => remote.call(work),
+            SocketAccess::Shared(shared) => shared.call(work),
         }
     }
 
@@ -53,20 +53,20 @@ impl SocketAccess {
     pub(crate) fn decode(&mut self, id: ConnId) -> bool {
         match self {
             SocketAccess::Local(sockets, _) => sockets.decode_conn(id, 1) > 0,
-            SocketAccess::Remote(_) => false,
+            SocketAccess::Shared(_) => false,
         }
     }
 
     /// Whether there are events that were not taken. Local sockets have events only during their turn.
     pub(crate) fn has_events(&self) -> bool {
-        matches!(self, SocketAccess::Remote(remote) if remote.has_events())
+        matches!(self, SocketAccess::Shared(shared) if shared.has_events())
     }
 
     /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<(ConnId, Event)> {
         match self {
             SocketAccess::Local(sockets, _) => sockets.take_events(),
-            SocketAccess::Remote(remote) => remote.take_events(),
+            SocketAccess::Shared(shared) => shared.take_events(),
         }
     }
 
@@ -77,7 +77,7 @@ impl SocketAccess {
         }
         match self {
             SocketAccess::Local(_, collected) => collected.push((id, commands)),
-            SocketAccess::Remote(remote) => remote.collect(id, commands),
+            SocketAccess::Shared(shared) => shared.collect(id, commands),
         }
     }
 
@@ -89,14 +89,14 @@ impl SocketAccess {
                     sockets.carry_out(id, commands, now);
                 }
             }
-            SocketAccess::Remote(remote) => remote.deliver(),
+            SocketAccess::Shared(shared) => shared.deliver(),
         }
     }
 
     /// Makes the sockets decode further requests.
     pub(crate) fn wake(&mut self) {
-        if let SocketAccess::Remote(remote) = self {
-            remote.wake();
+        if let SocketAccess::Shared(shared) = self {
+            shared.wake();
         }
     }
 
@@ -111,8 +111,8 @@ impl SocketAccess {
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         match self {
             SocketAccess::Local(sockets, _) => sockets.wait(set, now),
-            SocketAccess::Remote(remote) if remote.has_events() => set.wake_now(),
-            SocketAccess::Remote(_) => {}
+            SocketAccess::Shared(shared) if shared.has_events() => set.wake_now(),
+            SocketAccess::Shared(_) => {}
         }
     }
 }

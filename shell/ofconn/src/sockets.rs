@@ -165,8 +165,8 @@ impl Sockets {
         config: &ConnectionsConfig,
         errors: &mut Vec<String>,
     ) -> bool {
-        if let Some(there) = self.passive.iter_mut().find(|p| p.target == target) {
-            there.purpose = purpose;
+        if let Some(existing) = self.passive.iter_mut().find(|p| p.target == target) {
+            existing.purpose = purpose;
             return false;
         }
         match PassiveSocket::bind(purpose, target, versions, &config.rundir, self.group.as_deref()) {
@@ -295,8 +295,8 @@ impl Sockets {
                         continue;
                     }
                 };
-                let wire = (passive.versions, self.debug_actions);
-                new.push(Conn::accepted(&self.bridge, kind, stream, settings, wire, now));
+                let options = (passive.versions, self.debug_actions);
+                new.push(Conn::accepted(&self.bridge, kind, stream, settings, options, now));
             }
         }
         let accepted = new.len() + snoopers.len();
@@ -344,13 +344,13 @@ impl Sockets {
 
     /// Ends a turn: writes output, removes closed connections. Returns whether the main loop waits for output to be written.
     pub(crate) fn flush(&mut self, now: Millis) -> bool {
-        let (mut renew, mut is_awaited) = (Vec::new(), false);
+        let (mut renew, mut must_wake_main) = (Vec::new(), false);
         for (id, conn) in &mut self.conns {
             let was_connected = conn.is_connected();
             if conn.make_parts(now) {
                 self.events.push((*id, Event::PartsSent));
             }
-            is_awaited |= conn.flush(now);
+            must_wake_main |= conn.flush(now);
             conn.log();
             if was_connected && !conn.is_connected() && conn.is_active() {
                 renew.push(*id);
@@ -359,7 +359,7 @@ impl Sockets {
         renew.into_iter().for_each(|id| self.assign_new_id(id));
         self.conns.retain(|_, c| !c.is_over());
         self.report_closed();
-        is_awaited
+        must_wake_main
     }
 
     /// Whether serving a connection may take long.

@@ -40,13 +40,13 @@ impl Connections {
         if !self.has_controllers() {
             return Vec::new();
         }
-        let known = self.socket_access.call(move |sockets| sockets.status(now)).unwrap_or_default();
+        let without_role = self.socket_access.call(move |sockets| sockets.status(now)).unwrap_or_default();
         let of_session = |id: &ConnId| self.sessions.get(id).filter(|s| !s.queues.has_ended).map(|s| s.role);
         let with_role = |(id, status): (Option<ConnId>, _)| ControllerStatus {
             role: id.as_ref().and_then(of_session),
             ..status
         };
-        known.into_iter().map(with_role).collect()
+        without_role.into_iter().map(with_role).collect()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of requests that may wait for the main loop: enough for one turn of the main loop.
-const REQUESTS_MAX: usize = 256 << 10;
+const REQUEST_BYTES_MAX: usize = 256 << 10;
 
 /// While this many bytes or more of output wait, no request of the peer is executed.
 pub(crate) const OUTPUT_MAX: usize = 512 << 10;
@@ -31,7 +31,7 @@ pub(crate) struct WaitingBytes {
 struct WaitState {
     /// Bytes of requests that the main loop has not taken.
     requests: usize,
-    /// The sockets decode no requests until at most half of [`REQUESTS_MAX`] wait.
+    /// The sockets decode no requests until at most half of [`REQUEST_BYTES_MAX`] wait.
     is_full: bool,
     /// The main loop waits until at most this many bytes are to be written.
     awaited: Option<usize>,
@@ -45,7 +45,7 @@ impl WaitingBytes {
     pub(crate) fn requests_taken(&self, memory: usize) -> bool {
         let mut waits = self.lock();
         waits.requests = waits.requests.saturating_sub(memory);
-        let go_on = waits.is_full && waits.requests <= REQUESTS_MAX / 2;
+        let go_on = waits.is_full && waits.requests <= REQUEST_BYTES_MAX / 2;
         waits.is_full &= !go_on;
         go_on
     }
@@ -80,13 +80,13 @@ impl WaitingBytes {
     pub(crate) fn requests_decoded(&self, memory: usize) {
         let mut waits = self.lock();
         waits.requests += memory;
-        waits.is_full = waits.requests >= REQUESTS_MAX;
+        waits.is_full = waits.requests >= REQUEST_BYTES_MAX;
     }
 
     /// Bytes of requests that may be decoded now.
     pub(crate) fn request_space(&self) -> usize {
         let waits = self.lock();
-        if waits.is_full { 0 } else { REQUESTS_MAX.saturating_sub(waits.requests) }
+        if waits.is_full { 0 } else { REQUEST_BYTES_MAX.saturating_sub(waits.requests) }
     }
 
     /// Records that issued messages of `bytes` (estimated) were encoded, and that `output` bytes are to be written now. Returns whether
@@ -98,11 +98,11 @@ impl WaitingBytes {
         let _ = self
             .pending
             .fetch_update(Ordering::Release, Ordering::Relaxed, |c| Some(c.saturating_sub(bytes)));
-        let is_awaited = waits.awaited.is_some_and(|limit| self.output_len() <= limit);
-        if is_awaited {
+        let must_wake_main = waits.awaited.is_some_and(|limit| self.output_len() <= limit);
+        if must_wake_main {
             waits.awaited = None;
         }
-        is_awaited
+        must_wake_main
     }
 
     /// The role of the peer.
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn the_sockets_stop_until_half_is_taken() {
         let waiting_bytes = WaitingBytes::default();
-        let memory = REQUESTS_MAX / 8;
+        let memory = REQUEST_BYTES_MAX / 8;
         let decoded = (0..100)
             .take_while(|_| waiting_bytes.request_space() > 0)
             .map(|_| waiting_bytes.requests_decoded(memory))

@@ -18,7 +18,7 @@ pub fn announce(bridge: &mut Bridge, changes: &TableChanges, own: Option<(ConnId
     }
 }
 
-/// Removes all flows except the switch's own, all groups and all meters, and announces that.
+/// Removes all groups, all meters, and all flows except those of the switch itself; announces the changes.
 pub fn flush(bridge: &mut Bridge, now: Millis) {
     let changes = bridge.ofproto.flush(now);
     announce(bridge, &changes, None, now);

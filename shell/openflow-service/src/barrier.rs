@@ -8,8 +8,8 @@
 //! hundreds of thousands of megaflows is not complete then.
 
 use crate::bridge::Bridge;
-use crate::outside_bridge::OutsideBridge;
 use crate::request_context::{RequestContext, RequestResult};
+use crate::switch_access::SwitchAccess;
 use crate::unfinished::{Barrier, Unfinished};
 use openflow::{Body, Message};
 
@@ -27,7 +27,7 @@ impl RequestContext<'_> {
 }
 
 /// Sends the replies of barriers that are complete or have reached their deadline.
-pub(crate) fn run(bridge: &mut Bridge, outside: &dyn OutsideBridge) {
+pub(crate) fn run(bridge: &mut Bridge, outside: &dyn SwitchAccess) {
     let now = outside.now();
     let Bridge { conns, unfinished: Unfinished { barriers, .. }, .. } = bridge;
     barriers.retain(|conn, barrier| {

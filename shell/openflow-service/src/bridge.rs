@@ -34,7 +34,7 @@ pub struct Bridge {
     /// MAC learning table.
     pub macs: Arc<SharedMacs>,
     /// Multicast groups that snooping has learned; empty without multicast snooping.
-    pub groups: Arc<SharedGroupTable>,
+    pub multicast_groups: Arc<SharedGroupTable>,
     /// OpenFlow ports.
     pub ports: Ports,
     /// Ports with changes that are not completely reported to controllers; see [`BridgePort::reported_state`].
@@ -50,7 +50,7 @@ pub struct Bridge {
     /// Fragment handling (`ovs-ofctl set-frags`).
     pub frags: FragMode,
     /// Interfaces that could not be created, or whose device is gone, by name.
-    pub failed: BTreeMap<String, Failed>,
+    pub failed: BTreeMap<String, FailedInterface>,
     /// Whether controllers are connected, and the state that depends on it.
     pub controllers: ControllerState,
     /// State that depends on all ports.
@@ -97,7 +97,7 @@ struct Numbers {
 
 /// An interface without a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedInterface {
     /// The text of its `error` column.
     pub why: String,
     /// The OpenFlow port number that the interface had. The interface gets this number again unless another port has requested it meanwhile.
@@ -118,7 +118,7 @@ impl Bridge {
             name: config.name.clone(),
             ofproto: Ofproto::new(now, cpu::derive(seed, b"openflow")),
             macs: Arc::default(),
-            groups: Arc::default(),
+            multicast_groups: Arc::default(),
             ports: Ports::default(),
             unreported_ports: BTreeSet::new(),
             conns,
@@ -191,7 +191,7 @@ impl Bridge {
     }
 
     /// Records that an interface could not be created or has lost its device.
-    pub fn fail(&mut self, name: &str, failed: Failed) {
+    pub fn fail(&mut self, name: &str, failed: FailedInterface) {
         self.failed.insert(name.to_owned(), failed);
         self.ports.touch_status(name);
     }

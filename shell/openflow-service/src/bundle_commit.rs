@@ -134,7 +134,7 @@ impl RequestContext<'_> {
                 return Err(OfError::BfcMsgFailed);
             }
         };
-        self.after(&changes);
+        self.report_table_changes(&changes);
         let n = changes.flows.len();
         // The trial has freed the messages.
         reclaim::note_freed(n);

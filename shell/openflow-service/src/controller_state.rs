@@ -9,9 +9,9 @@ pub struct ControllerState {
     /// Whether at least one controller is connected.
     pub any_connected: bool,
     /// The time since which no controller is connected; `None` while a controller is connected or the bridge needs no controller.
-    pub alone_since: Option<Millis>,
+    pub disconnected_since: Option<Millis>,
     /// Whether the standalone fallback flow is installed, with which the bridge forwards without a controller.
-    pub fallback: bool,
+    pub fallback_flow_installed: bool,
     /// Whether a connection has subscribed to packets that match no flow.
     pub packet_in_on_miss: bool,
     /// In-band control: hidden flows through which the switch reaches its controllers over the bridge.

@@ -9,9 +9,9 @@
 
 use crate::bridge::Bridge;
 use crate::long_list::LongList;
-use crate::outside_bridge::OutsideBridge;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::stats::{PORTS_PER_TURN, port_stats};
+use crate::switch_access::SwitchAccess;
 use crate::unfinished::{Dump, RestOfDump};
 use ofconn::ConnId;
 use ofproto::{Criteria, N_TABLES, Rule};
@@ -50,7 +50,7 @@ impl RequestContext<'_> {
 }
 
 /// Sends the next parts of all dumps.
-pub(crate) fn run(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, now: Millis) {
+pub(crate) fn run(bridge: &mut Bridge, outside: &mut dyn SwitchAccess, now: Millis) {
     let mut dumps = std::mem::take(&mut bridge.unfinished.dumps);
     dumps.retain(|conn, dump| continue_dump(bridge, outside, *conn, dump, now));
     bridge.unfinished.dumps = dumps;
@@ -59,7 +59,7 @@ pub(crate) fn run(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, now: Mil
 /// Continues one dump. Returns false when it has ended.
 fn continue_dump(
     bridge: &mut Bridge,
-    outside: &mut dyn OutsideBridge,
+    outside: &mut dyn SwitchAccess,
     conn: ConnId,
     dump: &mut Dump,
     now: Millis,

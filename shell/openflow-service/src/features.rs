@@ -29,7 +29,7 @@ impl RequestContext<'_> {
             ..Capabilities::default()
         };
         // From 1.3 on, a controller requests the ports separately.
-        let ports = if version < Version::V13 { self.port_messages() } else { Vec::new() };
+        let ports = if version < Version::V13 { self.port_descriptions() } else { Vec::new() };
         Ok(Some(Body::FeaturesReply(SwitchFeatures {
             datapath_id: self.bridge.datapath_id,
             n_buffers: 0,
@@ -42,8 +42,8 @@ impl RequestContext<'_> {
         })))
     }
 
-    pub(crate) fn port_messages(&self) -> Vec<Port> {
-        self.bridge.ports.values().map(port_message).collect()
+    pub(crate) fn port_descriptions(&self) -> Vec<Port> {
+        self.bridge.ports.values().map(port_description).collect()
     }
 
     pub(crate) fn desc(&self) -> Desc {
@@ -59,7 +59,7 @@ impl RequestContext<'_> {
 }
 
 /// The OpenFlow description of a port. A patch port always has a link, and has no speed.
-pub fn port_message(port: &BridgePort) -> Port {
+pub fn port_description(port: &BridgePort) -> Port {
     let facts = port.facts.as_ref();
     let down = facts.map_or(port.config.port_down, |f| !f.admin_up);
     // A device that is administratively down has no link.
@@ -101,10 +101,10 @@ impl Bridge {
     /// outstanding ([`BridgePort::reported_state`]), that report will include this change.
     pub fn change_port(&mut self, number: OfPort, change: impl FnOnce(&mut BridgePort)) {
         let Some(port) = self.ports.get_mut(&number) else { return };
-        let old = port_message(port);
+        let old = port_description(port);
         change(port);
         if port.reported_state.is_none() {
-            let new = port_message(port);
+            let new = port_description(port);
             self.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
         }
     }

@@ -30,7 +30,7 @@ impl RequestContext<'_> {
         let command = request.command();
         let before = Arc::clone(self.bridge.ofproto.published());
         let changes = self.bridge.ofproto.execute(request, self.now)?;
-        self.after(&changes);
+        self.report_table_changes(&changes);
         // A deletion may affect a million flows, which take long to free.
         let n = changes.flows.len();
         reclaim::drop_in_background(n, changes);
@@ -42,7 +42,7 @@ impl RequestContext<'_> {
 
     /// Reads final counters if flow-removed messages must be sent, sends controllers the messages about the changes, and reports the changes
     /// to translations.
-    pub(crate) fn after(&mut self, changes: &TableChanges) {
+    pub(crate) fn report_table_changes(&mut self, changes: &TableChanges) {
         if changes.sends_flow_removed() {
             self.outside.fold_statistics();
         }

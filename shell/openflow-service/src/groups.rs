@@ -16,14 +16,14 @@ impl RequestContext<'_> {
         if let Some(group) = self.bridge.ofproto.group(gm.group) {
             crate::group_log::changed(gm, group);
         }
-        self.after(&changes);
+        self.report_table_changes(&changes);
         self.forward(message, GROUPS);
         Ok(None)
     }
 
     pub(crate) fn meter_mod(&mut self, mm: &MeterMod, message: &Message) -> RequestResult {
         let changes = self.bridge.ofproto.handle_meter_mod(mm, self.now)?;
-        self.after(&changes);
+        self.report_table_changes(&changes);
         self.forward(message, METERS);
         Ok(None)
     }

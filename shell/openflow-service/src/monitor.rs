@@ -52,10 +52,10 @@ pub fn report(bridge: &mut Bridge, changes: &TableChanges, own: Option<(ConnId, 
         let xid = own.filter(|(conn, _)| conn == id).map(|(_, xid)| xid);
         let updates = monitors.report(changes, xid);
         let Some(session) = bridge.conns.session(*id).filter(|_| !updates.is_empty()) else { continue };
-        session.send_own(Body::FlowMonitorReply(updates));
+        session.send_unsolicited(Body::FlowMonitorReply(updates));
         if !monitors.is_paused() && bridge.conns.output_len(*id, now) > PAUSE_OUTPUT {
             monitors.pause(&bridge.ofproto);
-            bridge.conns.session(*id).into_iter().for_each(|s| s.send_own(Body::FlowMonitorPaused));
+            bridge.conns.session(*id).into_iter().for_each(|s| s.send_unsolicited(Body::FlowMonitorPaused));
         }
     }
 }
@@ -74,7 +74,7 @@ pub fn run(bridge: &mut Bridge) -> bool {
                 let update = Message::new(session.version(), Xid(0), Body::FlowMonitorReply(Vec::new()));
                 session.send_parts(missed.parts(update));
             }
-            session.send_own(Body::FlowMonitorResumed);
+            session.send_unsolicited(Body::FlowMonitorResumed);
             any = true;
         } else if monitors.is_paused() {
             conns.await_written(*id);

@@ -1,7 +1,7 @@
 //! Nicira's extensions: settings of a connection, resumed packets, tunnel options, removal of tracked connections.
 
-use crate::outside_bridge::ResumedPacket;
 use crate::request_context::{RequestContext, RequestResult};
+use crate::switch_access::ResumedPacket;
 use openflow::packet_io::PacketIn;
 use openflow::{Body, Continuation};
 use translation::upcall::packet_in::thawed;

@@ -4,7 +4,7 @@ use crate::port_lacp::{LacpFacts, PortLacp};
 use crate::port_qos::PortQos;
 use crate::port_session::{PortBfd, PortCfm, PortLldp};
 use bridge::TunnelConfig;
-use bridge::spanning_tree::PortTree;
+use bridge::spanning_tree::PortTreeState;
 use flow::Mac;
 use netdev::device::{Facts, Netdev};
 use openflow::port::{Port, PortConfig};
@@ -73,7 +73,7 @@ pub struct BridgePort {
     /// LACP, if the row enables it.
     pub lacp: Option<PortLacp>,
     /// State in the spanning tree; `None` if the port does not take part in a spanning tree.
-    pub tree: Option<PortTree>,
+    pub tree: Option<PortTreeState>,
     /// QoS of the port.
     pub qos: PortQos,
     /// Why some settings were refused, for the `error` column; the device works without these settings.

@@ -1,6 +1,6 @@
 //! Port mods: changes of a port's configuration by controllers.
 
-use crate::features::port_message;
+use crate::features::port_description;
 use crate::request_context::{RequestContext, RequestResult};
 use openflow::OfError;
 use openflow::port::{PortConfig, PortMod, PortReason, PortState};
@@ -15,19 +15,19 @@ impl RequestContext<'_> {
     /// Checks that the port exists and has the address in the request.
     pub(crate) fn check_port_mod(&self, pm: &PortMod) -> Result<(), OfError> {
         let port = self.bridge.ports.get(&pm.number).ok_or(OfError::PmfcBadPort)?;
-        if port_message(port).hw_addr == pm.hw_addr { Ok(()) } else { Err(OfError::PmfcBadHwAddr) }
+        if port_description(port).hw_addr == pm.hw_addr { Ok(()) } else { Err(OfError::PmfcBadHwAddr) }
     }
 
     /// Applies a checked port mod and reports the new configuration; the resulting change of the link is reported later, see
     /// [`BridgePort::reported_state`](crate::BridgePort::reported_state).
     pub(crate) fn apply_port_mod(&mut self, pm: &PortMod) {
         let Some(port) = self.bridge.ports.get_mut(&pm.number) else { return };
-        let old = port_message(port);
+        let old = port_description(port);
         let wanted = merge(old.config, pm.config, pm.mask);
         let done =
             wanted.port_down == old.config.port_down || self.outside.set_port_admin(port, !wanted.port_down);
         port.config = if done { wanted } else { PortConfig { port_down: old.config.port_down, ..wanted } };
-        let mut new = port_message(port);
+        let mut new = port_description(port);
         if new != old {
             self.outside.mark_all_changed();
             new.state = PortState { live: old.state.live && new.state.live, ..old.state };

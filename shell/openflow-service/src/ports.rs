@@ -140,9 +140,11 @@ impl Ports {
     pub fn insert(&mut self, number: OfPort, port: BridgePort) {
         self.remove(&number);
         match &port.backing {
-            Backing::Patch { .. } => drop(self.patches.insert(number)),
-            Backing::Tunnel { .. } => drop(self.tunnels.insert(number)),
-            Backing::Device { netdev, .. } if netdev.is_watched() => drop(self.watched.insert(number)),
+            Backing::Patch { .. } => _ = self.patches.insert(number),
+            Backing::Tunnel { .. } => _ = self.tunnels.insert(number),
+            Backing::Device { netdev, .. } if netdev.needs_periodic_check() => {
+                _ = self.watched.insert(number);
+            }
             Backing::Device { .. } => {}
         }
         self.by_name.insert(port.name.clone(), number);

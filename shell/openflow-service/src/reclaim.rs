@@ -13,10 +13,10 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum number of checks: 400 checks take 2 s.
 const CHECKS_MAX: usize = 400;
 
-/// Whether a large object was freed since the last [`tidy`].
+/// Whether a large object was freed since the last [`release_freed_memory`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
-/// Requests that [`tidy`] returns memory to the system, if an object with `n` parts that was freed is large. Called on any thread.
+/// Requests that [`release_freed_memory`] returns memory to the system, if an object with `n` parts that was freed is large. Called on any thread.
 pub fn note_freed(n: usize) {
     if n >= LARGE {
         FREED.store(true, Release);
@@ -25,7 +25,7 @@ pub fn note_freed(n: usize) {
 
 /// Returns freed memory to the system if a large object was freed. Called by the main loop, which allocated most of the memory: pages that
 /// it still owns can be collected only by the main loop itself.
-pub fn tidy() {
+pub fn release_freed_memory() {
     if FREED.swap(false, Acquire) {
         netdev::collect_freed_memory();
         run(netdev::return_freed_memory);

@@ -1,7 +1,7 @@
 //! Context in which one request is executed. Other files add the methods for the kinds of requests.
 
 use crate::bridge::Bridge;
-use crate::outside_bridge::OutsideBridge;
+use crate::switch_access::SwitchAccess;
 use ofconn::{ConnId, Session};
 use openflow::session::Role;
 use openflow::{Body, Message, OfError, Xid};
@@ -13,7 +13,7 @@ pub(crate) type RequestResult = Result<Option<Body>, OfError>;
 /// A request that is being executed.
 pub(crate) struct RequestContext<'a> {
     pub(crate) bridge: &'a mut Bridge,
-    pub(crate) outside: &'a mut dyn OutsideBridge,
+    pub(crate) outside: &'a mut dyn SwitchAccess,
     pub(crate) conn: ConnId,
     pub(crate) xid: Xid,
     pub(crate) now: Millis,

@@ -1,8 +1,8 @@
 //! Requests of connections, dispatched to the files that handle them.
 
 use crate::bridge::Bridge;
-use crate::outside_bridge::OutsideBridge;
 use crate::request_context::{RequestContext, RequestResult};
+use crate::switch_access::SwitchAccess;
 use crate::unfinished::Unfinished;
 use crate::{barrier, bundle_commit, dump};
 use ofconn::{Content, Request};
@@ -10,7 +10,7 @@ use ofproto::Criteria;
 use openflow::{Body, Message, OfError};
 
 /// Executes a request of a connection and queues its reply.
-pub fn handle(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, request: Request) {
+pub fn handle(bridge: &mut Bridge, outside: &mut dyn SwitchAccess, request: Request) {
     let now = outside.now();
     let Request { conn, version, xid, content, raw } = request;
     let mut context = RequestContext { bridge, outside, conn, xid, now };
@@ -36,7 +36,7 @@ pub fn handle(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, request: Req
 
 /// Continues work that takes several turns: the commit of a bundle (with `wait`, until its messages were executed on a copy of the tables),
 /// dumps, barriers, and removals of tracked connections. Requests that arrive meanwhile wait as [`hold_requests`] says.
-pub fn continue_work(bridge: &mut Bridge, outside: &mut dyn OutsideBridge, wait: bool) {
+pub fn continue_work(bridge: &mut Bridge, outside: &mut dyn SwitchAccess, wait: bool) {
     let now = outside.now();
     if let Some(commit) = bridge.unfinished.commit.take() {
         let (conn, xid) = (commit.conn, commit.message.xid);

@@ -1,12 +1,12 @@
 //! Multipart requests: descriptions and statistics.
 
 use crate::bridge::Bridge;
-use crate::features::{ACTIONS_10, port_message};
+use crate::features::{ACTIONS_10, port_description};
 use crate::long_list::LongList;
-use crate::outside_bridge::{OutsideBridge, QueueCounts};
 use crate::port::{Backing, BridgePort};
 use crate::ports::Ports;
 use crate::request_context::{RequestContext, RequestResult};
+use crate::switch_access::{QueueCounts, SwitchAccess};
 use crate::unfinished::{Dump, RestOfDump};
 use ofproto::{Criteria, Group, Meter};
 use openflow::flow_mod::Duration;
@@ -78,7 +78,7 @@ impl RequestContext<'_> {
             Body::PortDescRequest(port) => {
                 let all = *port == OfPort::NONE;
                 let ports = self.bridge.ports.values().filter(|p| all || p.ofport == *port);
-                Body::PortDescReply(ports.map(port_message).collect())
+                Body::PortDescReply(ports.map(port_description).collect())
             }
             Body::QueueStatsRequest(request) => {
                 let queues = self.queues(request)?.into_iter();
@@ -150,10 +150,10 @@ impl RequestContext<'_> {
 
     fn queue_stats(&mut self, port: OfPort, queue: u32) -> QueueStats {
         let unknown = unknown_stats(port, queue);
-        let Some(known) = self.bridge.ports.get(&port) else { return unknown };
-        let created = known.qos.queues.get(&queue).map(|queue| queue.created);
+        let Some(bridge_port) = self.bridge.ports.get(&port) else { return unknown };
+        let created = bridge_port.qos.queues.get(&queue).map(|queue| queue.created);
         let duration = created.map_or(unknown.duration, |created| ofproto::duration(created, self.now));
-        match self.outside.queue_counts(known, queue) {
+        match self.outside.queue_counts(bridge_port, queue) {
             Some(QueueCounts { packets, bytes, dropped }) => {
                 QueueStats { tx_packets: packets, tx_bytes: bytes, tx_errors: dropped, duration, ..unknown }
             }
@@ -176,7 +176,7 @@ impl RequestContext<'_> {
 /// The statistics of ports. Ports that have been removed are left out.
 pub(crate) fn port_stats(
     bridge: &mut Bridge,
-    outside: &mut dyn OutsideBridge,
+    outside: &mut dyn SwitchAccess,
     ports: impl Iterator<Item = OfPort>,
     now: Millis,
 ) -> Vec<PortStats> {

@@ -87,8 +87,8 @@ fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
         miss: config.miss,
         eviction: Some(config.evict_by_openflow),
         eviction_flags: Some(EVICTION_FLAGS),
-        vacancy_events: Some(config.vacancy.is_some()),
-        vacancy: config.vacancy.map(|_| Vacancy { down, up, now: found.vacancy() }),
+        vacancy_events: Some(config.next_vacancy_event.is_some()),
+        vacancy: config.next_vacancy_event.map(|_| Vacancy { down, up, now: found.vacancy() }),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Requests and their replies over a real socket, with a switch that does nothing.
 
-use super::{Backing, Bridge, BridgePort, OutsideBridge, QueueCounts, continue_work, handle};
+use super::{Backing, Bridge, BridgePort, QueueCounts, SwitchAccess, continue_work, handle};
 use flow::{FieldId, Match, Subfield};
 use ofconn::{Connections, ConnectionsConfig};
 use ofproto::Tables;
@@ -39,7 +39,7 @@ struct Idle {
     published: u64,
 }
 
-impl OutsideBridge for Idle {
+impl SwitchAccess for Idle {
     fn now(&self) -> Millis {
         NOW
     }

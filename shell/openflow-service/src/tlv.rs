@@ -5,7 +5,7 @@
 
 use crate::bundle_messages::BundleMessages;
 use crate::request_context::{RequestContext, RequestResult};
-use flow::tlv::{FIELDS, SPACE};
+use flow::tlv::{ALL_FIELDS_BYTES_MAX, FIELDS};
 use ofconn::OpenBundle;
 use ofproto::tlv::uses_fields;
 use openflow::session::{TlvMap, TlvTableMod, TlvTableReply};
@@ -35,7 +35,7 @@ impl RequestContext<'_> {
             index: index as u16,
         };
         TlvTableReply {
-            max_space: SPACE as u32,
+            max_space: ALL_FIELDS_BYTES_MAX as u32,
             max_fields: FIELDS as u16,
             maps: self.bridge.ofproto.tlv().iter().map(map).collect(),
         }

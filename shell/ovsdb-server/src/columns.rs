@@ -220,7 +220,7 @@ impl Server {
         let socket = self.remotes.active.get(target).map(|remote| &remote.socket);
         let link = match (sessions.first(), socket) {
             (Some((_, session)), _) => Some(&session.link),
-            (None, Some(RemoteSocket::Connecting { link: Some(link), .. })) => Some(&**link),
+            (None, Some(RemoteSocket::Outbound { link: Some(link), .. })) => Some(&**link),
             _ => None,
         };
         if let Some(link) = link {
@@ -274,7 +274,7 @@ fn add_targets(column: &ColumnRef, targets: &mut RemoteNames) {
 /// For a report, the values in this many rows of a table are counted, and the sum is extrapolated to all rows.
 const SAMPLE: usize = 4096;
 
-/// Number of values in a database, for reports.
+/// Estimated number of values in a database, for reports.
 pub(crate) fn atoms(db: &Database) -> u64 {
     let of = |row: &Arc<Row>, columns: usize| -> u64 {
         (0..columns).map(|c| (row.field(c).keys().count() + row.field(c).values().count()) as u64).sum()

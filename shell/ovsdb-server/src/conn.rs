@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use transport::{Action, Loss, Outbox, Reconnect, Stream};
+use transport::{Action, DisconnectReason, Outbox, Reconnect, Stream};
 use units::Millis;
 
 static RECONNECT: Module = Module::new("reconnect");
@@ -79,9 +79,9 @@ pub struct Conn {
     /// Whether the connection has ended.
     pub closed: bool,
     /// Why no further input will arrive. Requests received before are still executed.
-    input_end: Option<Loss>,
+    input_end: Option<DisconnectReason>,
     /// Why the connection has ended.
-    loss: Option<Loss>,
+    loss: Option<DisconnectReason>,
     /// Whether the client has disconnected. Shared with the session, which a job may have.
     pub hung_up: Arc<AtomicBool>,
 }
@@ -154,7 +154,7 @@ impl Conn {
         self.may_have_data = false;
         match self.stream.read(buffer) {
             // Messages that were received before the end of the stream are still processed.
-            Ok(0) => self.input_end = Some(Loss::Closed),
+            Ok(0) => self.input_end = Some(DisconnectReason::Closed),
             Ok(len) => {
                 self.link.activity(now);
                 // The socket is readable if the kernel has data, but not if only the TLS library has decrypted data.
@@ -218,7 +218,7 @@ impl Conn {
 
     fn refuse(&mut self, error: &StreamError) {
         runtime::warn_rl!(JSONRPC, LIMIT, "{}: error parsing stream: {error}", self.stream.name());
-        self.input_end = Some(Loss::Error("Protocol error".to_owned()));
+        self.input_end = Some(DisconnectReason::Error("Protocol error".to_owned()));
     }
 
     /// Removes and returns the next pending request.
@@ -282,13 +282,13 @@ impl Conn {
     fn fail(&mut self, error: &io::Error) {
         if error.kind() == ErrorKind::InvalidData {
             runtime::warn_rl!(TLS, LIMIT, "{}: {error}", self.stream.name());
-            return self.end(Loss::Error("Protocol error".to_owned()));
+            return self.end(DisconnectReason::Error("Protocol error".to_owned()));
         }
-        self.end(Loss::from(error));
+        self.end(DisconnectReason::from(error));
     }
 
     /// Marks the connection as ended; the server removes it in this turn.
-    pub fn end(&mut self, loss: Loss) {
+    pub fn end(&mut self, loss: DisconnectReason) {
         if !self.closed {
             self.closed = true;
             self.loss = Some(loss);

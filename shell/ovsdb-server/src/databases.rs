@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use transport::Loss;
+use transport::DisconnectReason;
 
 /// Why a database cannot be added.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +145,7 @@ impl Core {
     fn disconnect_unaware(&mut self, except: Option<SessionId>) {
         for (id, session) in &mut self.sessions {
             if !session.change_aware && Some(*id) != except {
-                session.end(Loss::Dropped);
+                session.end(DisconnectReason::Dropped);
             }
         }
     }

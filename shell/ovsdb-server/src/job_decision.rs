@@ -57,8 +57,8 @@ impl Core {
         held > ROWS || held.saturating_mul(session.condition_cost().compared) > COMPARISONS
     }
 
-    /// Returns whether a job must retry this blocked transaction. All retries of a round together have a time limit, so
-    /// this is asked for each transaction before it is retried.
+    /// Returns whether a job must retry this blocked transaction. Called before each retry, because a time
+    /// limit applies to all retries of a round together.
     pub fn needs_job_to_retry(&self, (session, number): (SessionId, u64)) -> bool {
         let blocked = self.sessions.get(&session).and_then(|s| s.blocked.get(&number));
         let Some(TransactRequest { params, last_took, .. }) = blocked.map(|b| &b.request) else {
@@ -81,8 +81,8 @@ fn rows(db: &Database) -> usize {
 
 /// Returns whether reading the complete database takes long.
 fn is_large(db: &Database) -> bool {
-    let long_values: usize = db.tables().iter().map(Table::long_values).sum();
-    rows(db) > ROWS || long_values > LONG_VALUES
+    let long_value_units: usize = db.tables().iter().map(Table::long_value_units).sum();
+    rows(db) > ROWS || long_value_units > LONG_VALUES
 }
 
 /// Returns whether reading the database with these conditions takes long. `requests`: the objects with the conditions of
@@ -95,9 +95,9 @@ fn monitor_needs_job(db: &Database, requests: Option<&Json>, old: usize) -> bool
 }
 
 /// Number of elements of long values that all operations together may read or copy, in units of 64.
-fn long_values(db: &Database, operations: &[Json]) -> usize {
+fn long_value_units(db: &Database, operations: &[Json]) -> usize {
     let table = |operation: &Json| db.schema().table_index(operation.get("table")?.as_str()?);
-    operations.iter().filter_map(table).map(|table| db.tables()[table].long_values()).sum()
+    operations.iter().filter_map(table).map(|table| db.tables()[table].long_value_units()).sum()
 }
 
 fn transaction_needs_job(db: &Database, params: &Json) -> bool {
@@ -111,7 +111,7 @@ fn transaction_needs_job(db: &Database, params: &Json) -> bool {
             || all > ROWS && scans(db, text("table"), operation.get("where"))
     };
     operations.len() > OPERATIONS
-        || long_values(db, operations) > LONG_VALUES
+        || long_value_units(db, operations) > LONG_VALUES
         || operations.iter().any(needs_job)
 }
 

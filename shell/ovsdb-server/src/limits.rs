@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_stays() {
+    fn limits_that_are_not_named_keep_their_default() {
         let limits = Limits::parse("operations=5,bytes=1000").unwrap();
         assert_eq!(limits, Limits { operations: 5, bytes: 1000, ..Limits::default() });
         for wrong in ["", "bytes", "bytes=0", "bytes=x", "rows=4"] {

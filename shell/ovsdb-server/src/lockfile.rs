@@ -44,18 +44,19 @@ impl LockFile {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(false),
             Err(errno) => Err(io::Error::from(errno)),
         };
-        let locked = lock()? || (owner_has_ended(&file)? && lock()?);
+        let locked = lock()? || (await_owner_end(&file)? && lock()?);
         if !locked {
             return Err(busy());
         }
-        replace_pid(&file);
+        await_last_owner_and_write_pid(&file);
         held.insert(name.clone());
         Ok(LockFile { name, _file: file })
     }
 }
 
-/// Returns whether the lock has no owner any more, or its owner was killed and has now ended.
-fn owner_has_ended(file: &File) -> io::Result<bool> {
+/// Returns whether the lock is free. If its owner was killed, first waits (up to 20 s) until the owner has
+/// ended; does not wait for an owner that is alive.
+fn await_owner_end(file: &File) -> io::Result<bool> {
     let held = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?;
     let owner = held.map(|lock| lock.pid.map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs()));
     Ok(owner.is_none_or(await_end))
@@ -63,7 +64,7 @@ fn owner_has_ended(file: &File) -> io::Result<bool> {
 
 /// Waits until the last owner has ended: a process that is ending may still have sockets and devices after the kernel has
 /// released its lock. Then writes the ID of this process for the next owner.
-fn replace_pid(mut file: &File) {
+fn await_last_owner_and_write_pid(mut file: &File) {
     if let Some(last) = written_pid(&mut file).filter(|pid| *pid != std::process::id()) {
         await_end(last);
     }

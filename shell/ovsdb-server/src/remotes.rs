@@ -37,7 +37,7 @@ pub(crate) enum RemoteSocket {
     Failed { retry_at: Millis, why: String },
     /// An address to which the server connects. While there is a session, the session's connection has `link`, the state
     /// machine.
-    Connecting {
+    Outbound {
         target: Target,
         link: Option<Box<Reconnect>>,
         stream: Option<Stream>,
@@ -91,7 +91,7 @@ impl Remotes {
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
         let of = |remote: &Remote| match &remote.socket {
             RemoteSocket::Failed { retry_at, .. } => Some(*retry_at),
-            RemoteSocket::Connecting { link: Some(link), .. } => link.deadline(now),
+            RemoteSocket::Outbound { link: Some(link), .. } => link.deadline(now),
             _ => None,
         };
         self.active.values().filter_map(of).min()
@@ -107,7 +107,7 @@ impl Remotes {
                 RemoteSocket::Listening(listener) if has_capacity(name) => {
                     listeners.push(set.fd(listener, Interest::Read))
                 }
-                RemoteSocket::Connecting { stream: Some(stream), .. } => {
+                RemoteSocket::Outbound { stream: Some(stream), .. } => {
                     let write = stream.connect_waits_for_write();
                     set.fd(stream, if write { Interest::Write } else { Interest::Read });
                 }
@@ -121,7 +121,7 @@ impl Remotes {
     pub fn refused(&self) -> BTreeMap<String, String> {
         let why = |(name, remote): (&String, &Remote)| match &remote.socket {
             RemoteSocket::Failed { why, .. } => Some((name.clone(), why.clone())),
-            RemoteSocket::Listening(_) | RemoteSocket::Connecting { .. } => None,
+            RemoteSocket::Listening(_) | RemoteSocket::Outbound { .. } => None,
         };
         self.active.iter().filter_map(why).collect()
     }
@@ -129,7 +129,7 @@ impl Remotes {
     /// Called when a connection has ended. If the server had made the connection, stores its state machine for the next
     /// attempt.
     pub fn connection_ended(&mut self, name: &str, session: SessionId, link: Reconnect) {
-        if let Some(Remote { socket: RemoteSocket::Connecting { link: place, session: of, .. }, .. }) =
+        if let Some(Remote { socket: RemoteSocket::Outbound { link: place, session: of, .. }, .. }) =
             self.active.get_mut(name)
             && *of == Some(session)
         {
@@ -142,7 +142,7 @@ impl Remotes {
     pub fn connect_targets(&mut self, now: Millis) -> Vec<NewConnection> {
         let mut up = Vec::new();
         for (name, remote) in &mut self.active {
-            let RemoteSocket::Connecting { target, link: place, stream, .. } = &mut remote.socket else {
+            let RemoteSocket::Outbound { target, link: place, stream, .. } = &mut remote.socket else {
                 continue;
             };
             let Some(link) = place else { continue };
@@ -201,7 +201,7 @@ fn open(name: &str, rundir: &Path, now: Millis, last_complaint: &str) -> RemoteS
     };
     if !target.is_passive() {
         let link = Some(Box::new(Reconnect::new(name, Wording::Ovsdb, now)));
-        return RemoteSocket::Connecting { target, link, stream: None, session: None };
+        return RemoteSocket::Outbound { target, link, stream: None, session: None };
     }
     match Listener::bind(&target) {
         Ok(listener) => {

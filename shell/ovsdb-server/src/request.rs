@@ -12,16 +12,16 @@ use ovsdb::{ClientMessage, Error, Json, Message, Monitor, Parameters};
 use serde_json::json;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
-use transport::Loss;
+use transport::DisconnectReason;
 
 /// Maximum memory of the rows that a transaction selects, in bytes, in addition to the complete database
-/// ([`Context::max_selected`]). A batch whose selected rows exceed this is stored and answered at once: replies as text
+/// ([`Context::max_selected_memory`]). A batch whose selected rows exceed this is stored and answered at once: replies as text
 /// take less memory, and their length is limited per client. 256 MiB are about 80,000 rows of ten short columns. Small in
 /// tests, so that they reach it.
 const MAX_SELECTED: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 /// Maximum memory of the copies of values that a transaction writes to more than one row, in bytes
-/// ([`Context::max_copied`]). A batch that exceeds it is stored at once.
+/// ([`Context::max_copied_memory`]). A batch that exceeds it is stored at once.
 const MAX_COPIED: usize = 256 << 20;
 
 /// A transaction whose client has disconnected is cancelled after this time. So a client may send a request and
@@ -69,7 +69,7 @@ impl Core {
             // A reply without a request: the peer does not follow the protocol.
             Message::Reply { .. } | Message::Error { .. } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
-                    session.end(Loss::Dropped);
+                    session.end(DisconnectReason::Dropped);
                 }
             }
             Message::Notify { .. } => {}
@@ -89,7 +89,7 @@ impl Core {
         let (operations, most) = (params.len(), self.limits.operations);
         let known = known.and_then(|()| match operations > most {
             true => {
-                let text = format!("transaction of {operations} operations, but {most} are allowed");
+                let text = format!("transaction has {operations} operations, at most {most} are allowed");
                 Err(Error::new("resources exhausted", text).to_json())
             }
             false => Ok(()),
@@ -162,9 +162,9 @@ impl Core {
             read_only,
             client,
             is_abandoned: &is_abandoned,
-            max_selected: MAX_SELECTED,
+            max_selected_memory: MAX_SELECTED,
             selected: Cell::new(0),
-            max_copied: MAX_COPIED,
+            max_copied_memory: MAX_COPIED,
             copied: Cell::new(0),
         };
         match transaction::execute(&served.db, &request.params, &context, &mut crate::identity::random_uuid) {
@@ -338,7 +338,7 @@ impl Core {
                 let text = format!("the session has requested {MAX_LOCKS} locks");
                 Error::new("resources exhausted", text).to_json()
             }
-            LockError::Already | LockError::Never => {
+            LockError::AlreadyRequested | LockError::NotRequested => {
                 Error::syntax(params, format!("must issue \"unlock\" before new \"{method}\"")).to_json()
             }
         };
@@ -354,7 +354,7 @@ impl Core {
                 }
                 Ok(json!({}))
             }
-            Err(LockError::Never | LockError::Already | LockError::TooMany) => {
+            Err(LockError::NotRequested | LockError::AlreadyRequested | LockError::TooMany) => {
                 Err(Error::syntax(params, "unlock: \"unlock\" without \"lock\" or \"steal\"").to_json())
             }
         }
@@ -376,7 +376,7 @@ fn is_abandoned(session: Option<&Session>, began: Instant) -> bool {
 fn lock_name<'a>(method: &str, params: &'a Json) -> Result<&'a str, Json> {
     match params.as_array().map(Vec::as_slice) {
         Some([Json::String(name)]) if name.len() > MAX_LOCK_NAME_LEN => {
-            let text = format!("{method}: the name of a lock may have {MAX_LOCK_NAME_LEN} bytes");
+            let text = format!("{method}: the name of a lock may have at most {MAX_LOCK_NAME_LEN} bytes");
             Err(Error::new("resources exhausted", text).to_json())
         }
         Some([Json::String(name)]) if is_id(name) => Ok(name),

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use transport::{AcceptPause, Loss};
+use transport::{AcceptPause, DisconnectReason};
 use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_jsonrpc_server");
@@ -190,7 +190,7 @@ impl Server {
         let (resolved, errors) = self.resolve_settings();
         for removed in self.remotes.reconcile(&resolved, &self.rundir, now) {
             let of_it = self.conns.values_mut().filter(|s| s.remote == removed);
-            of_it.for_each(|conn| conn.end(Loss::Dropped));
+            of_it.for_each(|conn| conn.end(DisconnectReason::Dropped));
         }
         for (id, conn) in &mut self.conns {
             if let Some(remote) = self.remotes.active.get(&conn.remote).filter(|r| r.options != conn.options)
@@ -293,7 +293,7 @@ impl Server {
     fn add_connection(&mut self, arrival: NewConnection) {
         self.next_session += 1;
         let id = self.next_session;
-        if let Some(RemoteSocket::Connecting { session, .. }) =
+        if let Some(RemoteSocket::Outbound { session, .. }) =
             self.remotes.active.get_mut(&arrival.remote).map(|r| &mut r.socket)
         {
             *session = Some(id);
@@ -336,14 +336,19 @@ impl Server {
             }
             let open = self.conns.values_mut().filter(|c| !c.closed);
             let (found, reason) = if blocked > received {
-                (open.max_by_key(|c| c.blocked_memory), "blocked transactions are large")
+                (open.max_by_key(|c| c.blocked_memory), "the blocked transactions are the largest")
             } else {
                 let incomplete = open.filter(|c| c.incomplete_since.is_some());
-                (incomplete.min_by_key(|c| c.incomplete_since), "message unfinished for long")
+                (incomplete.min_by_key(|c| c.incomplete_since), "the message has been incomplete for longest")
             };
             let Some(conn) = found else { return };
-            runtime::warn_rl!(LOG, LIMIT, "{}: {reason} and memory short, disconnecting", conn.stream.name());
-            conn.end(Loss::Dropped);
+            let name = conn.stream.name();
+            runtime::warn_rl!(
+                LOG,
+                LIMIT,
+                "{name}: disconnecting: memory limit for requests is reached, and {reason}"
+            );
+            conn.end(DisconnectReason::Dropped);
         }
     }
 
@@ -351,7 +356,7 @@ impl Server {
     /// the core.
     fn execute_requests(&mut self) {
         let began = Instant::now();
-        self.join_sessions();
+        self.update_sessions();
         if self.retries_skipped {
             // Otherwise blocked transactions would never be retried while each iteration starts a job.
             self.retry_blocked();
@@ -450,7 +455,7 @@ impl Server {
 
     /// Adds sessions for new connections to the core, removes sessions of ended connections, and updates the backlog of
     /// all others.
-    fn join_sessions(&mut self) {
+    fn update_sessions(&mut self) {
         for id in std::mem::take(&mut self.ended_sessions) {
             self.core.end_session(id);
         }
@@ -489,14 +494,14 @@ impl Server {
             self.ended_sessions.push(id);
         }
         if !self.is_busy() {
-            self.join_sessions();
+            self.update_sessions();
             self.take_output();
         }
     }
 
     /// Ends all connections. The server then connects again to the addresses to which it had connected.
     pub fn reconnect(&mut self) {
-        self.conns.values_mut().for_each(|conn| conn.end(Loss::Dropped));
+        self.conns.values_mut().for_each(|conn| conn.end(DisconnectReason::Dropped));
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use transport::Loss;
+use transport::DisconnectReason;
 
 static JSONRPC: Module = Module::new("jsonrpc");
 static LIMIT: RateLimit = RateLimit::new(5, 5);
@@ -40,7 +40,7 @@ pub struct TransactRequest {
     pub params: Parameters,
     /// Estimated memory of `id` and `params`, in bytes.
     pub memory: usize,
-    /// When the request was received.
+    /// When the request was first executed. The timeout of a `wait` is counted from this time.
     pub since: Instant,
     /// The time that all retries have taken.
     pub spent: Duration,
@@ -92,7 +92,7 @@ pub struct Session {
     /// Length of all unsent output, in bytes, including `output`.
     pub backlog: usize,
     /// Why the connection must end; `None`: it need not end.
-    pub loss: Option<Loss>,
+    pub loss: Option<DisconnectReason>,
     /// Set by the socket thread when the client has disconnected, even while a job has the session.
     hung_up: Arc<AtomicBool>,
 }
@@ -151,9 +151,15 @@ impl Session {
     pub fn send_text(&mut self, message: String) {
         if self.backlog > MAX_BACKLOG_LEN {
             if self.loss.is_none() {
-                runtime::warn_rl!(JSONRPC, LIMIT, "{}: too much unread, disconnecting", self.name);
+                let mebibytes = MAX_BACKLOG_LEN >> 20;
+                let name = &self.name;
+                runtime::warn_rl!(
+                    JSONRPC,
+                    LIMIT,
+                    "{name}: disconnecting: more than {mebibytes} MiB of unsent output"
+                );
             }
-            return self.end(Loss::Dropped);
+            return self.end(DisconnectReason::Dropped);
         }
         self.backlog += message.len();
         self.output.push(message);
@@ -242,7 +248,7 @@ impl Session {
     }
 
     /// Ends the connection in this iteration.
-    pub fn end(&mut self, loss: Loss) {
+    pub fn end(&mut self, loss: DisconnectReason) {
         self.loss.get_or_insert(loss);
     }
 

@@ -85,7 +85,7 @@ pub(crate) fn join(thread: JoinHandle<()>, core: CoreId) {
     let deadline = Instant::now() + LIMIT;
     while !thread.is_finished() {
         if Instant::now() >= deadline {
-            runtime::err!(LOG, "{}: its thread ends when it continues", WorkerTimeout(vec![core]));
+            runtime::err!(LOG, "{}: the thread ends when it is no longer blocked", WorkerTimeout(vec![core]));
             return;
         }
         std::thread::sleep(Duration::from_micros(100));

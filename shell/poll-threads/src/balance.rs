@@ -36,7 +36,7 @@ impl Workers {
 
     /// Reassigns the queues if a dry run reaches the configured improvement.
     pub(crate) fn balance(&mut self, now: Millis) {
-        if !self.balancer.is_time(now)
+        if !self.balancer.begin_check_if_due(now)
             || self.reconfiguration_due
             || !self.pmd_threads().any(|s| s.load.overload.lasts_a_minute())
         {

@@ -114,7 +114,11 @@ impl Workers {
         }
         let (cores, queues) = (self.polling_cores(), self.plan_queues());
         self.log_unsplittable_queues();
-        let plan = self.predict.balancer.plan_moves(&cores, &queues, self.balancer.settings().load_threshold);
+        let plan = self.predict.balancer.plan_moves(
+            &cores,
+            &queues,
+            self.balancer.settings().predictive_load_threshold,
+        );
         for node in plan.nodes.iter().filter(|n| n.moves != 0) {
             runtime::info!(
                 LOG,
@@ -208,8 +212,9 @@ impl Workers {
                 runtime::warn_rl!(
                     LOG,
                     UNSPLITTABLE_QUEUES,
-                    "PMD auto load balance: port '{}' rx queue {} alone wants {:.0}% of a core, which no move can \
-                     relieve. More rx queues would split it (it has {}: options:n_rxq, or queue pairs of the guest).",
+                    "PMD auto load balance: port '{}' rx queue {} alone needs {:.0}% of a core, so moving \
+                     queues does not help. More rx queues (options:n_rxq, or queue pairs of the guest) would divide the \
+                     load; the port has {}.",
                     f.port,
                     f.key.1.0,
                     load * 100.0,

@@ -67,7 +67,7 @@ pub(crate) fn parking(mut worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
 /// Configures a worker that runs on a thread of its own.
 pub(crate) fn threaded(worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
     let mut worker = parking(worker, mailbox);
-    worker.set_tick(cycles::per_second() / 1000);
+    worker.set_cycles_per_ms(cycles::per_second() / 1000);
     worker.sample_stages(|| cycles::now().0);
     worker
 }

@@ -64,7 +64,7 @@ impl fmt::Debug for Order {
             Order::SleepMax(max) => write!(f, "SleepMax({})", max.0),
             Order::LatencyTarget(target) => write!(f, "LatencyTarget({})", target.0),
             Order::Record(recorder) => write!(f, "Record({})", recorder.is_some()),
-            Order::CopyRecorder(_) => f.write_str("Recorded"),
+            Order::CopyRecorder(_) => f.write_str("CopyRecorder"),
             Order::Watch(watch) => write!(f, "Watch({})", watch.on),
             Order::Stop => f.write_str("Stop"),
         }

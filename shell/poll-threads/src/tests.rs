@@ -224,7 +224,7 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
     for queue in 0..QUEUES as u16 {
         setup.workers.move_queue((IN, QueueId(queue)), busy, true);
     }
-    let balance = Settings { on: true, load_threshold: 50, ..Settings::default() };
+    let balance = Settings { on: true, predictive_load_threshold: 50, ..Settings::default() };
     setup.workers.configure(&PmdSettings { mask: Some("3".to_owned()), balance, ..PmdSettings::default() });
     assert_eq!(setup.workers.policy(), Policy::Predictive);
     let second = |setup: &mut Setup, n: u64| {
@@ -244,7 +244,7 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
 fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     let mut setup = set_up(2);
     let settings = PmdSettings { mask: Some("3".to_owned()), ..PmdSettings::default() };
-    let balance = Settings { on: true, load_threshold: 100, ..Settings::default() };
+    let balance = Settings { on: true, predictive_load_threshold: 100, ..Settings::default() };
     setup.workers.configure(&PmdSettings { balance, ..settings.clone() });
     setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(1)), true);
     setup.workers.move_queue((IN, QueueId(1)), worker_of(CoreId(1)), true);

@@ -92,14 +92,14 @@ impl ThreadState {
     #[inline]
     pub(crate) fn poll(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         if let Some(readiness) = &self.readiness {
-            readiness.ready().into_iter().for_each(|(port, queue)| self.worker.fetch(port, queue));
+            readiness.ready().into_iter().for_each(|(port, queue)| self.worker.resume_polling(port, queue));
         }
         let busy = self.worker.poll_publishing_rarely(now, start, counter);
         if let Some(recorder) = &mut self.recorder {
             record(recorder, &mut self.worker, now);
         }
         if let Some(readiness) = &self.readiness {
-            self.worker.set_aside(|port, queue| readiness.is_watched((port, queue)));
+            self.worker.suspend_polling(|port, queue| readiness.is_watched((port, queue)));
         }
         busy
     }
@@ -112,13 +112,16 @@ impl ThreadState {
         self.iterations_since_all = if all { 0 } else { (self.iterations_since_all + 1) % ALL_EVERY };
         match readiness {
             Some(readiness) if self.iterations_since_all != 0 => {
-                readiness.ready().into_iter().for_each(|(port, queue)| self.worker.fetch(port, queue));
+                readiness
+                    .ready()
+                    .into_iter()
+                    .for_each(|(port, queue)| self.worker.resume_polling(port, queue));
             }
-            _ => self.worker.fetch_all(),
+            _ => self.worker.resume_all(),
         }
         let busy = self.worker.poll_and_publish(now, cycles::now);
         if let Some(readiness) = readiness {
-            self.worker.set_idle_aside(|port, queue| readiness.is_watched((port, queue)));
+            self.worker.suspend_idle(|port, queue| readiness.is_watched((port, queue)));
         }
         busy
     }

@@ -137,7 +137,7 @@ impl Workers {
     }
 
     /// The latency target.
-    pub fn latency(&self) -> &LatencyTarget {
+    pub fn latency_target(&self) -> &LatencyTarget {
         &self.latency
     }
 
@@ -161,7 +161,7 @@ impl Workers {
     }
 
     /// The longest load-based sleep.
-    pub fn sleep(&self) -> &SleepMax {
+    pub fn sleep_max(&self) -> &SleepMax {
         &self.sleep
     }
 

@@ -97,14 +97,14 @@ pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
 impl Daemon {
     /// Notifies the parent that the daemon is ready, and detaches from the terminal.
     pub fn ready(&mut self) {
-        self.ready_to_print();
+        self.ready_keep_stdio();
         if self.detach {
             spawn::null_stdio();
         }
     }
 
     /// Notifies the parent that the daemon is ready; standard output stays open.
-    pub fn ready_to_print(&mut self) {
+    pub fn ready_keep_stdio(&mut self) {
         if self.role == Role::Daemon {
             spawn::notify_parent();
         }

@@ -13,34 +13,35 @@ use std::time::Duration;
 const TIME: Duration = Duration::from_micros(100);
 /// Maximum number of sleeps that begin at once after a failure. With it, a client whose requests always come too late costs 1.5 µs for
 /// each sleep.
-const SLEEPS_AT_ONCE_MAX: u32 = 64;
+const IMMEDIATE_SLEEPS_MAX: u32 = 64;
 
 /// The decision for the next sleep of one thread.
 #[derive(Debug, Default)]
 pub struct Spinning {
     /// The number of the next sleeps that begin at once.
-    sleeps_at_once: u32,
-    /// What `sleeps_at_once` is set to at the next failure.
-    after_failure: u32,
+    immediate_sleeps: u32,
+    /// The value that `immediate_sleeps` got at the last failure; 0 after a success. The next failure sets
+    /// `immediate_sleeps` to twice this value plus one.
+    after_last_failure: u32,
 }
 
 impl Spinning {
     /// To be called if a client is expected to send its next request soon: makes the next sleep begin with polling, unless this failed
     /// before.
     pub fn prepare(&mut self, set: &mut WaitSet<'_>) {
-        match self.sleeps_at_once {
+        match self.immediate_sleeps {
             0 => set.spin_first(TIME),
-            _ => self.sleeps_at_once -= 1,
+            _ => self.immediate_sleeps -= 1,
         }
     }
 
     /// To be called with the result of each sleep.
     pub fn record_sleep(&mut self, ready: &Ready) {
         match ready.came_while_spinning() {
-            Some(true) => self.after_failure = 0,
+            Some(true) => self.after_last_failure = 0,
             Some(false) => {
-                self.after_failure = (self.after_failure * 2 + 1).min(SLEEPS_AT_ONCE_MAX);
-                self.sleeps_at_once = self.after_failure;
+                self.after_last_failure = (self.after_last_failure * 2 + 1).min(IMMEDIATE_SLEEPS_MAX);
+                self.immediate_sleeps = self.after_last_failure;
             }
             None => {}
         }

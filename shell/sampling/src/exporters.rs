@@ -123,7 +123,7 @@ impl Exporters {
     }
 
     /// The sFlow sources whose counters must be reported now, by bridge. The main loop reads the counters, passes them to
-    /// [`counters`](Self::counters), and then calls [`flush`](Self::flush).
+    /// [`add_counters`](Self::add_counters), and then calls [`flush`](Self::flush).
     pub fn tick(&self) -> Option<Vec<(u32, Source)>> {
         let now = self.now();
         let mut exporters = lock(&self.sample_exporters);
@@ -135,8 +135,8 @@ impl Exporters {
     }
 
     /// Adds counters to the sFlow datagram of a bridge.
-    pub fn counters(&self, bridge: u32, source: Source, records: &[CounterRecord]) {
-        lock(&self.sample_exporters).counters(bridge, source, records);
+    pub fn add_counters(&self, bridge: u32, source: Source, records: &[CounterRecord]) {
+        lock(&self.sample_exporters).add_counters(bridge, source, records);
     }
 
     /// Completes the sFlow datagrams.
@@ -166,9 +166,9 @@ impl Exporters {
     }
 
     /// The statistics of the exporters of a bridge's `sample` actions, by set of collectors.
-    pub fn set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
+    pub fn collector_set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
         self.catch_up();
-        lock(&self.sample_exporters).set_stats(bridge)
+        lock(&self.sample_exporters).collector_set_stats(bridge)
     }
 
     /// Processes all queued packets.

@@ -4,8 +4,8 @@ use crate::collectors::Collectors;
 use crate::queue::SampledPacket;
 use crate::settings::{BridgeIpfix, BridgeSettings, Ipfix, SamplingProbabilities, Sflow};
 use dpif::UserspaceCookie;
-use exporter::ipfix::{Direction, Exporter, IpfixSample, Stats, TunnelEndpoints};
-use exporter::sflow::{Agent, CounterRecord, Outer, Output, Sample, Source};
+use exporter::ipfix::{Direction, Exporter, IpfixSample, SampledTunnel, Stats};
+use exporter::sflow::{Agent, CounterRecord, OuterHeader, Output, Sample, Source};
 use exporter::{Now, PortFacts, TunnelKind};
 use runtime::{Module, RateLimit};
 use std::collections::{BTreeMap, HashMap};
@@ -197,7 +197,7 @@ impl SampleExporters {
         all.filter_map(|ipfix| ipfix.exporter.deadline()).min()
     }
 
-    /// When the next second of the sFlow agents ends.
+    /// When the next one-second tick of an sFlow agent is due.
     pub(crate) fn next_tick(&self) -> Option<Millis> {
         self.bridges
             .values()
@@ -222,7 +222,7 @@ impl SampleExporters {
     }
 
     /// Adds counters to the datagram of a bridge.
-    pub(crate) fn counters(&mut self, bridge: u32, source: Source, records: &[CounterRecord]) {
+    pub(crate) fn add_counters(&mut self, bridge: u32, source: Source, records: &[CounterRecord]) {
         if let Some((agent, _)) = self.agent(bridge) {
             agent.counters(source, records);
         }
@@ -251,7 +251,7 @@ impl SampleExporters {
     }
 
     /// The statistics of a bridge's `sample` actions, by set of collectors.
-    pub(crate) fn set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
+    pub(crate) fn collector_set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
         let sets = self.bridges.get(&bridge).into_iter().flat_map(|bridge_exporters| &bridge_exporters.sets);
         sets.map(|(id, ipfix)| (*id, ipfix.exporter.stats())).collect()
     }
@@ -387,14 +387,14 @@ impl<'a> SampleContext<'a> {
             input,
             has_output,
             output,
-            tunnel: is_reported.then_some(TunnelEndpoints { kind, outer: &flow.tunnel }),
-            forwarded: self.packet.sample_data.egress.outputs,
+            tunnel: is_reported.then_some(SampledTunnel { kind, outer: &flow.tunnel }),
+            forwarded: self.packet.sample_data.egress.is_sent,
         }
     }
 }
 
-fn outer(tunnel: &flow::Tunnel, protocol: u8) -> Outer {
-    Outer {
+fn outer(tunnel: &flow::Tunnel, protocol: u8) -> OuterHeader {
+    OuterHeader {
         protocol,
         src: Ipv4Addr::from_bits(tunnel.ip_src),
         dst: Ipv4Addr::from_bits(tunnel.ip_dst),

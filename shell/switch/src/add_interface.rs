@@ -13,7 +13,7 @@ use netdev::device::{Facts, Netdev};
 use netdev::error::NetdevError;
 use netdev::rx_buffers::RxPoolSettings;
 use openflow::port::PortReason;
-use openflow_service::{Backing, Bridge, BridgePort, Failed};
+use openflow_service::{Backing, Bridge, BridgePort, FailedInterface};
 use runtime::Module;
 use settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
 use settings::options::PEER;
@@ -54,7 +54,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             runtime::info!(LOG, "bridge {bridge}: added interface {name} on port {}", port.ofport.0);
             running.failed.remove(name);
             running.all_ports.removed.forget(name);
-            let mut message = openflow_service::port_message(&port);
+            let mut message = openflow_service::port_description(&port);
             message.state.live = false;
             port.reported_state = Some(message.clone());
             running.ports.insert(port.ofport, port);
@@ -83,7 +83,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
                 .filter(|p| !running.ports.contains_key(p))
                 .iter()
                 .for_each(|p| running.hold_back_ofport(*p, now));
-            running.fail(name, Failed { why: text, ofport });
+            running.fail(name, FailedInterface { why: text, ofport });
         }
     }
 }
@@ -365,13 +365,13 @@ fn remove_for_retry(switch: &mut Switch, bridge: &str, name: &str, refusal: Refu
     let ofport = switch.bridges.get(bridge).and_then(|b| b.port_named(name)).map(|p| p.ofport);
     switch.remove_interface(bridge, name);
     if let Some(running) = switch.bridges.get_mut(bridge) {
-        running.fail(name, Failed { why, ofport });
+        running.fail(name, FailedInterface { why, ofport });
     }
 }
 
 /// Removes a port whose kernel device was deleted, renamed or moved to another network namespace. The port is added
 /// again when a device of its name appears; a device that the switch itself creates is created again at once.
-pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
+pub(crate) fn remove_vanished(switch: &mut Switch, bridge: &str, name: &str) {
     let why = NetdevError::gone(name).to_string();
     remove_for_retry(switch, bridge, name, why.into());
     // A new device of the same name may exist already.

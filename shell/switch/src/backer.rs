@@ -9,7 +9,7 @@ use crate::tracking::Tracking;
 use crate::tunnel_index::TunnelIndex;
 use bridge::TunnelConfig;
 use config::DatapathConfig;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use datapath::Datapath;
 use datapath::ports::SHARED_RX;
 use netdev::device::Netdev;
@@ -23,7 +23,8 @@ use sampling::Exporters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use translation::{
-    Changes, Handlers, PatchCounters, Revalidator, SharedNeighbours, SharedState, Timers, UpcallTranslator,
+    Changes, Handlers, PatchAndTunnelCounters, Revalidator, SharedNeighbours, SharedState, Timers,
+    UpcallTranslator,
 };
 use units::{Millis, PortNo};
 
@@ -50,13 +51,13 @@ pub struct Backer {
     pub shared: Arc<SharedState>,
     /// Serves upcalls.
     pub upcall_translator: Arc<UpcallTranslator>,
-    /// Counters of patch ports.
-    pub patches: Arc<PatchCounters>,
+    /// Counters of patch ports and tunnel ports.
+    pub patches: Arc<PatchAndTunnelCounters>,
     /// Runs the timers of BFD, CFM, LLDP, LACP and spanning trees.
     pub timers: Timers,
     /// The handler threads.
     pub handler_threads: Handlers,
-    /// The PMD threads, or the main loop's worker.
+    /// The PMD threads and the worker of kernel ports; in dummy mode the main loop runs all workers.
     pub workers: Workers,
     /// The ports of the datapath.
     pub ports: BTreeMap<PortNo, PortInfo>,
@@ -112,7 +113,7 @@ impl Backer {
         let for_memory = waker.clone();
         datapath.conntrack().set_memory_wake(Arc::new(move || for_memory.wake()));
         let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours), Arc::clone(exporters)));
-        let patches = Arc::new(PatchCounters::default());
+        let patches = Arc::new(PatchAndTunnelCounters::default());
         let translator =
             Arc::new(UpcallTranslator::new(datapath_type, Arc::clone(&shared), Arc::clone(&patches), seed));
         datapath.set_handler(Arc::clone(&translator) as Arc<dyn dpif::UpcallHandler>);
@@ -150,7 +151,7 @@ impl Backer {
             retry: BTreeMap::new(),
             config: DatapathConfig::default(),
             tracking: Tracking::default(),
-            snapshot_builder: SnapshotBuilder::new(Chain::new(cpu::derive(seed, b"xlations"))),
+            snapshot_builder: SnapshotBuilder::new(KeyedHash64::new(cpu::derive(seed, b"xlations"))),
             port_numbers: DatapathPortNumbers::new(),
             tunnel_index: TunnelIndex::default(),
             link_aggregation: LinkAggregation::default(),
@@ -173,7 +174,7 @@ impl Backer {
 
     /// Whether some megaflows may be outdated, because a change of the tables has not been revalidated yet.
     pub fn has_pending_changes(&self) -> bool {
-        !self.changes.is_empty() || self.revalidator.is_behind() || self.shared.live.is_ahead()
+        !self.changes.is_empty() || self.revalidator.is_behind() || self.shared.live.has_undelivered_changes()
     }
 
     /// The full name of the datapath, for example `netdev@ovs-netdev`.

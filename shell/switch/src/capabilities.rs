@@ -127,7 +127,7 @@ fn announcement(datapath: &str) -> impl Iterator<Item = String> {
 }
 
 /// Logs the features of a new datapath.
-pub(crate) fn announce(datapath: &str) {
+pub(crate) fn log_features(datapath: &str) {
     announcement(datapath).for_each(|line| runtime::info!(LOG, "{line}"));
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn configure(
     crate::mirrors::configure(bridge, &old);
     crate::snooping::configure(bridge, &old, ports);
     configure_tables(bridge, &old, now);
-    default_flow(bridge, &old, now);
+    install_default_flow(bridge, &old, now);
     bridge.configured = true;
 }
 
@@ -188,7 +188,7 @@ fn prefix_fields(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
 /// Installs the default flow. A bridge without controllers and with fail mode `standalone` acts as a learning switch, by a flow that users can see
 /// and change. All flows are removed when the bridge gets its first controller or loses its last one, or when its fail mode changes while it has
 /// no controller.
-fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
+fn install_default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     let had = has_controller(old);
     let has = has_controller(&bridge.config);
     let changed_mode = old.fail_mode != bridge.config.fail_mode && !has;
@@ -215,7 +215,7 @@ pub(crate) fn derive_from_ports(bridge: &mut Bridge) {
     note_addresses(bridge, &touched);
     pick_addresses(bridge);
     set_fake_bridges(bridge);
-    crate::mtu::follow(bridge, &touched.ports);
+    crate::mtu::update(bridge, &touched.ports);
 }
 
 /// After another program changed the address of a device of the bridge: derives the bridge's address again, and restores the addresses that the

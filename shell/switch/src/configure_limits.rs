@@ -2,7 +2,7 @@
 
 use crate::switch::Switch;
 use config::Desired;
-use flowcache::{Choice, Kind};
+use flowcache::{CacheParams, Kind};
 use settings::root::{
     BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, MEGAFLOW_MEMORY,
     SHADOW_CHECK, SMC_ENABLE, TX_FLUSH_INTERVAL, VLAN_LIMIT,
@@ -18,11 +18,11 @@ pub(crate) fn bundle_idle(config: &Desired) -> Option<Millis> {
 
 /// The chosen flow cache (`flow-cache`) and its settings. Settings that the chosen cache does not use are left out, so
 /// that a change of them does not replace the cache.
-fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
+fn flow_cache(config: &BTreeMap<String, String>) -> CacheParams {
     let kind = Kind::parse(FLOW_CACHE.word(config)).unwrap_or_default();
     match kind {
-        Kind::Unified => Choice::default(),
-        _ => Choice {
+        Kind::Unified => CacheParams::default(),
+        _ => CacheParams {
             kind,
             emc_insert_inv_prob: EMC_INSERT_INV_PROB.number(config) as u32,
             smc: kind == Kind::Ovs && SMC_ENABLE.flag_of(config),
@@ -39,14 +39,14 @@ impl Switch {
         self.limits.bytes = (MEGAFLOW_MEMORY.number(config) as usize) << 20;
         self.limits.cache = flow_cache(config);
         self.limits.shadow_check = SHADOW_CHECK.number(config) as u32;
-        self.limits.tx_hold = TX_FLUSH_INTERVAL.number(config) as u32;
+        self.limits.tx_flush_interval_us = TX_FLUSH_INTERVAL.number(config) as u32;
         self.configure_vlans(config);
         self.configure_polling(config);
         for backer in self.datapaths.with_bridges() {
             self.limits.apply_flow_limits(backer);
             backer.datapath.set_flow_cache(self.limits.cache);
             backer.datapath.set_shadow_check(self.limits.shadow_check);
-            backer.datapath.set_tx_hold(self.limits.tx_hold);
+            backer.datapath.set_tx_flush_interval(self.limits.tx_flush_interval_us);
         }
     }
 

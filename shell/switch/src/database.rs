@@ -3,7 +3,7 @@
 //! At most one transaction is in progress. After its reply, the next operations are computed from the state of the
 //! switch, so nothing is lost if the server disappears before it replies.
 
-use config::{Desired, Follower, TouchedByDatabase};
+use config::{Desired, DesiredTracker, TouchedByDatabase};
 use ovsdb::RowChange;
 use ovsdb::operation::Operation;
 use ovsdb::replica::{Config, TransactionId, TransactionResult};
@@ -12,7 +12,7 @@ use ovsdb::{Message, Replica, Splitter};
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
 use std::io::Read;
-use transport::{Action, Loss, Outbox, Reconnect, Stream, Target, Wording};
+use transport::{Action, DisconnectReason, Outbox, Reconnect, Stream, Target, Wording};
 use units::Millis;
 
 static LOG: Module = Module::new("reconnect");
@@ -56,7 +56,7 @@ pub struct DbClient {
     /// The local copy of the database.
     pub replica: Replica,
     /// Derives the desired configuration from the replica.
-    follower: Follower,
+    tracker: DesiredTracker,
     /// The addresses of the database: one server, or those of a cluster.
     servers: Vec<(String, Target)>,
     /// Index of the next address to try.
@@ -101,7 +101,7 @@ impl DbClient {
         }
         Ok(DbClient {
             replica: Replica::new(config),
-            follower: Follower::default(),
+            tracker: DesiredTracker::default(),
             servers,
             next: 0,
             reconnect,
@@ -135,8 +135,8 @@ impl DbClient {
     /// The desired configuration, what may have changed in it since the last call, and the rows that changed.
     pub fn follow(&mut self) -> (Desired, TouchedByDatabase, Vec<RowChange>) {
         let changes = self.replica.take_changes();
-        let touched = self.follower.follow(&self.replica, &changes);
-        (self.follower.state().clone(), touched, changes)
+        let touched = self.tracker.follow(&self.replica, &changes);
+        (self.tracker.state().clone(), touched, changes)
     }
 
     fn connect(&mut self, now: Millis) {
@@ -165,7 +165,7 @@ impl DbClient {
     }
 
     /// Completes a connection attempt, reads and applies messages, and writes queued messages.
-    fn exchange(&mut self, now: Millis) -> Result<(), Loss> {
+    fn exchange(&mut self, now: Millis) -> Result<(), DisconnectReason> {
         let Some(c) = &mut self.connection else { return Ok(()) };
         if !c.up {
             match c.stream.connect_progress() {
@@ -186,26 +186,26 @@ impl DbClient {
         let mut total = 0;
         while total < READ_MAX {
             match c.stream.read(&mut buffer) {
-                Ok(0) => return Err(Loss::Closed),
+                Ok(0) => return Err(DisconnectReason::Closed),
                 Ok(n) => {
                     total += n;
                     c.splitter.push(&buffer[..n]);
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(e) => return Err(Loss::from(&e)),
+                Err(e) => return Err(DisconnectReason::from(&e)),
             }
         }
         if total > 0 {
             self.reconnect.activity(now);
         }
-        while let Some(json) = c.splitter.next_value().map_err(|e| Loss::Error(e.to_string()))? {
-            let message = Message::from_json(json).map_err(|e| Loss::Error(e.to_owned()))?;
-            self.replica.receive(message).map_err(|e| Loss::Error(e.to_string()))?;
+        while let Some(json) = c.splitter.next_value().map_err(|e| DisconnectReason::Error(e.to_string()))? {
+            let message = Message::from_json(json).map_err(|e| DisconnectReason::Error(e.to_owned()))?;
+            self.replica.receive(message).map_err(|e| DisconnectReason::Error(e.to_string()))?;
         }
         while let Some(message) = self.replica.poll_send() {
             c.out.push(message.to_json().to_string().as_bytes());
         }
-        c.out.flush(&mut c.stream).map_err(|e| Loss::from(&e))
+        c.out.flush(&mut c.stream).map_err(|e| DisconnectReason::from(&e))
     }
 
     pub(crate) fn take_results(&mut self) {

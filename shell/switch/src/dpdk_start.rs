@@ -94,7 +94,7 @@ fn is_requested(desired: &Desired) -> bool {
 }
 
 /// Logs a line of DPDK, or of the code of ports that use DPDK. Called on any thread.
-fn log_line(who: dpdk::log::Origin, level: dpdk::log::Level, line: &str) {
+fn log_line(origin: dpdk::log::Origin, level: dpdk::log::Level, line: &str) {
     use dpdk::log::{Level as Theirs, Origin};
     let level = match level {
         Theirs::Emergency | Theirs::Alert | Theirs::Critical => Level::Emer,
@@ -103,7 +103,7 @@ fn log_line(who: dpdk::log::Origin, level: dpdk::log::Level, line: &str) {
         Theirs::Notice | Theirs::Info => Level::Info,
         Theirs::Debug => Level::Dbg,
     };
-    match who {
+    match origin {
         Origin::Environment => runtime::log_rl!(LOG, LIMIT, level, "{line}"),
         Origin::Ports => runtime::log_at!(PORTS, level, "{line}"),
     }

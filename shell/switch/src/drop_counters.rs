@@ -33,7 +33,7 @@ static DROPS: OnceLock<Vec<PublishedCounter>> = OnceLock::new();
 static VERIFIED: OnceLock<[PublishedCounter; ChecksumCounter::COUNT]> = OnceLock::new();
 
 /// Updates the coverage counters. Must be called before they are shown and before each sample of their rates.
-pub fn publish_drops(switch: &Switch) {
+pub fn publish_coverage_counters(switch: &Switch) {
     let tallies: Vec<Tally> = switch.datapaths.with_bridges().map(|b| b.datapath.tally()).collect();
     let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let drops =

@@ -31,13 +31,13 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
     let lost = bridge.config.fail_mode == FailMode::Standalone
         && bridge.conns.has_controllers()
         && !bridge.conns.any_connected();
-    let since = bridge.controllers.alone_since.filter(|_| lost).unwrap_or(now);
-    bridge.controllers.alone_since = lost.then_some(since);
+    let since = bridge.controllers.disconnected_since.filter(|_| lost).unwrap_or(now);
+    bridge.controllers.disconnected_since = lost.then_some(since);
     let wanted = lost && now.since(since) >= longest_wait(bridge);
-    if wanted == bridge.controllers.fallback {
+    if wanted == bridge.controllers.fallback_flow_installed {
         return false;
     }
-    bridge.controllers.fallback = wanted;
+    bridge.controllers.fallback_flow_installed = wanted;
     if wanted {
         runtime::warn!(
             LOG,
@@ -64,7 +64,7 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
 pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
     bridge
         .controllers
-        .alone_since
-        .filter(|_| !bridge.controllers.fallback)
+        .disconnected_since
+        .filter(|_| !bridge.controllers.fallback_flow_installed)
         .map(|since| since + longest_wait(bridge))
 }

@@ -30,6 +30,7 @@ pub mod capabilities;
 mod configure_bridge;
 mod configure_limits;
 mod controller_paths;
+mod ct_timeout_policies;
 pub mod database;
 mod datapath_port_numbers;
 mod datapaths;
@@ -71,7 +72,6 @@ mod spanning_tree;
 mod status;
 mod steps;
 pub mod switch;
-mod timeouts;
 pub mod tracked_connections;
 mod tracking;
 mod tunnel_index;
@@ -81,14 +81,14 @@ pub mod underlay;
 
 pub use backer::{AddError, Backer, PortInfo, Threads};
 pub use datapaths::Datapaths;
-pub use drop_counters::publish_drops;
+pub use drop_counters::publish_coverage_counters;
 pub use logical_name::logical_name;
 pub use options::Options;
 pub use port_position::PortPosition;
 pub use publish::publish;
 pub use run::expire;
 pub use switch::Switch;
-pub use tracking::{Flush, step};
+pub use tracking::{ConnectionFlush, step};
 pub use unbridged::UnbridgedDatapath;
 
 #[cfg(test)]

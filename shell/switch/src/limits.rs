@@ -2,7 +2,7 @@
 
 use crate::backer::Backer;
 use crate::lookups::Lookups;
-use flowcache::Choice;
+use flowcache::CacheParams;
 use units::Millis;
 
 /// Settings of datapaths, some of which `upcall/show` reports.
@@ -19,11 +19,11 @@ pub struct Limits {
     /// The implementation of the subtable look-up that is in use.
     pub lookups: Lookups,
     /// The flow cache of the workers.
-    pub cache: Choice,
+    pub cache: CacheParams,
     /// Shadow check: one of this many packets is translated again and compared with its megaflow; 0: none.
     pub shadow_check: u32,
     /// How long packets wait in a tx burst for more packets, in microseconds.
-    pub tx_hold: u32,
+    pub tx_flush_interval_us: u32,
 }
 
 impl Default for Limits {
@@ -34,9 +34,9 @@ impl Default for Limits {
             bytes: 1 << 30,
             vlans: 1,
             lookups: Lookups::default(),
-            cache: Choice::default(),
+            cache: CacheParams::default(),
             shadow_check: 0,
-            tx_hold: 0,
+            tx_flush_interval_us: 0,
         }
     }
 }

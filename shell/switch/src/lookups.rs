@@ -21,7 +21,7 @@ impl Default for Lookups {
 
 impl Lookups {
     /// Whether `autovalidator` is in use: at equal priority the first implementation in the list is chosen.
-    pub fn validate(self) -> bool {
+    pub fn uses_autovalidator(self) -> bool {
         self.autovalidator >= self.generic
     }
 
@@ -40,10 +40,10 @@ impl Lookups {
         let line = |name, in_force, priority| {
             format!("  {name} (Use count: {}, Priority: {priority})\n", if in_force { used } else { 0 })
         };
-        let validate = self.validate();
+        let uses_autovalidator = self.uses_autovalidator();
         "Available dpcls implementations:\n".to_owned()
-            + &line(AUTOVALIDATOR, validate, self.autovalidator)
-            + &line(GENERIC, !validate, self.generic)
+            + &line(AUTOVALIDATOR, uses_autovalidator, self.autovalidator)
+            + &line(GENERIC, !uses_autovalidator, self.generic)
     }
 }
 
@@ -54,9 +54,9 @@ mod tests {
     #[test]
     fn the_highest_priority_is_in_force() {
         let lookups = Lookups::default();
-        assert!(!lookups.validate());
-        assert!(lookups.with("autovalidator", 1).unwrap().validate());
-        assert!(!lookups.with("autovalidator", 3).unwrap().with("generic", 4).unwrap().validate());
+        assert!(!lookups.uses_autovalidator());
+        assert!(lookups.with("autovalidator", 1).unwrap().uses_autovalidator());
+        assert!(!lookups.with("autovalidator", 3).unwrap().with("generic", 4).unwrap().uses_autovalidator());
         assert!(lookups.with("avx512_gather", 3).is_none());
         assert_eq!(
             lookups.with("autovalidator", 2).unwrap().text(7),

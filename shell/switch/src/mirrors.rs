@@ -12,7 +12,7 @@ use openflow_service::{Bridge, BridgeMirror, Names};
 use ovsdb::Datum;
 use runtime::Module;
 use std::sync::Arc;
-use xlate::{Mirror, MirrorTo};
+use xlate::{Mirror, MirrorOutput};
 
 static FILTER: Module = Module::new("ofproto_dpif_mirror");
 
@@ -98,8 +98,8 @@ pub(crate) fn view(bridge: &mut Bridge) -> Vec<Mirror> {
         let Some(mirror) = bridge.mirrors.iter().find(|m| m.row == config.uuid && m.usable) else { continue };
         let (filter, tally) = (mirror.filter.clone(), Arc::clone(&mirror.tally));
         let to = match (&config.output_port, config.output_vlan) {
-            (Some(port), _) => MirrorTo::Port(bridge.bundle_id(port)),
-            (None, Some(vlan)) => MirrorTo::Vlan(vlan),
+            (Some(port), _) => MirrorOutput::Port(bridge.bundle_id(port)),
+            (None, Some(vlan)) => MirrorOutput::Vlan(vlan),
             (None, None) => continue,
         };
         let mut ids = |some: &[String]| {
@@ -107,8 +107,8 @@ pub(crate) fn view(bridge: &mut Bridge) -> Vec<Mirror> {
             names.iter().map(|name| bridge.bundle_id(name)).collect()
         };
         out.push(Mirror {
-            from: ids(&config.from),
-            to: ids(&config.to),
+            src_ports: ids(&config.from),
+            dst_ports: ids(&config.to),
             vlans: (!config.vlans.is_empty()).then(|| config.vlans.iter().copied().collect::<VlanSet>()),
             filter,
             out: to,

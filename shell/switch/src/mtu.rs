@@ -15,7 +15,7 @@ static LOG: Module = Module::new("ofproto");
 const DEFAULT_MTU: u32 = 1500;
 
 /// Sets the MTU of a bridge's internal ports. `touched`: ports that changed, by their rows or by the host.
-pub(crate) fn follow(bridge: &mut Bridge, touched: &BTreeSet<OfPort>) {
+pub(crate) fn update(bridge: &mut Bridge, touched: &BTreeSet<OfPort>) {
     touched.iter().for_each(|port| note(bridge, *port));
     let least = bridge.all_ports.mtus.iter().next().map_or(DEFAULT_MTU, |(_, mtu)| *mtu);
     let changed = bridge.all_ports.mtu.replace(least).is_some_and(|old| old != least);

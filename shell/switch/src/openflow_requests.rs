@@ -1,4 +1,4 @@
-//! Serves OpenFlow requests of a bridge: the switch is the [`OutsideBridge`] of the request.
+//! Serves OpenFlow requests of a bridge: the switch is the [`SwitchAccess`] of the request.
 //!
 //! The bridge is removed from the switch while its request is served, so that both can be changed. Packet-outs wait
 //! until the bridge is back, because they are translated with the published state of all bridges. They are executed
@@ -15,7 +15,7 @@ use openflow::packet_io::PacketOut;
 use openflow::session::CtFlush;
 use openflow::stats::{IpfixStats, PortStats};
 use openflow_service::Bridge;
-use openflow_service::{self as service, OutsideBridge, QueueCounts, ResumedPacket};
+use openflow_service::{self as service, QueueCounts, ResumedPacket, SwitchAccess};
 use openflow_service::{Backing, BridgePort};
 use runtime::Waker;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Switch {
     pub(crate) fn continue_bridge_work(&mut self, name: &str, wait: bool) {
         if self.bridges.get(name).is_some_and(Bridge::is_at_work) {
             self.with_service(name, |bridge, outside| service::continue_work(bridge, outside, wait));
-            self.do_deferred(name);
+            self.run_deferred_side_effects(name);
         }
     }
 
@@ -158,7 +158,7 @@ struct Origin<'a> {
     tables: Option<Arc<Tables>>,
 }
 
-impl OutsideBridge for RestOfSwitch<'_> {
+impl SwitchAccess for RestOfSwitch<'_> {
     fn now(&self) -> Millis {
         self.switch.clock.now()
     }
@@ -168,7 +168,7 @@ impl OutsideBridge for RestOfSwitch<'_> {
         if !of_flows {
             return exporters.bridge_stats(bridge.0).map(|stats| vec![ipfix_stats(0, &stats)]);
         }
-        let sets = exporters.set_stats(bridge.0);
+        let sets = exporters.collector_set_stats(bridge.0);
         (!sets.is_empty()).then(|| sets.iter().map(|(set, stats)| ipfix_stats(*set, stats)).collect())
     }
 
@@ -312,9 +312,9 @@ fn device_stats(known: PortStats, s: &netdev::stats::Stats) -> PortStats {
 }
 
 /// Statistics of an exporter in OpenFlow's form.
-fn ipfix_stats(set: u32, s: &exporter::ipfix::Stats) -> IpfixStats {
+fn ipfix_stats(collector_set_id: u32, s: &exporter::ipfix::Stats) -> IpfixStats {
     IpfixStats {
-        set,
+        collector_set_id,
         flows: s.flows,
         current_flows: s.current,
         packets: s.packets,

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dummies_take_the_place_that_they_are_told() {
+    fn the_dummy_level_determines_datapath_types() {
         let at = |dummy, kind| Options { dummy, ..Options::default() }.datapath_type(kind);
         assert_eq!(at(DummyLevel::Off, "dummy"), None);
         assert_eq!(at(DummyLevel::Off, "netdev"), Some("netdev"));

@@ -58,7 +58,7 @@ fn read_balance(config: &BTreeMap<String, String>) -> Settings {
     Settings {
         on: PMD_AUTO_LB.flag_of(config),
         load,
-        load_threshold: if given { load } else { DEFAULT_LOAD_THRESHOLD },
+        predictive_load_threshold: if given { load } else { DEFAULT_LOAD_THRESHOLD },
         policy: PMD_AUTO_LB_POLICY.get(config).map(|word| Policy::parse(word).unwrap_or(Policy::Predictive)),
         improvement: PMD_AUTO_LB_IMPROVEMENT_THRESHOLD.number(config) as u8,
         // 0 means the default, 1 minute.
@@ -249,12 +249,12 @@ mod tests {
                 improvement: 100,
                 minutes: 20_000,
                 policy: None,
-                load_threshold: 0
+                predictive_load_threshold: 0
             }
         );
         for bad in ["101", "-1", "x"] {
             let bad = of(&[("pmd-auto-lb-load-threshold", bad), ("pmd-auto-lb-improvement-threshold", bad)]);
-            assert_eq!(bad.balance, Settings { load_threshold: 95, ..Settings::default() });
+            assert_eq!(bad.balance, Settings { predictive_load_threshold: 95, ..Settings::default() });
         }
         let policy = |word| of(&[("pmd-auto-lb-policy", word)]).balance.policy;
         assert_eq!(policy("variance"), Some(Policy::Variance));

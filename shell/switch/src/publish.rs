@@ -2,7 +2,7 @@
 //!
 //! Only the ports, Port rows and patch peers that changed since the last snapshot are updated. If only tables changed, only the
 //! bridges with a changed table are updated. The result equals a snapshot made from scratch
-//! (`tests::what_is_published_is_what_is_there`).
+//! (`tests::an_updated_snapshot_equals_a_new_one`).
 
 use crate::backer::Backer;
 use crate::link_aggregation::LinkAggregation;
@@ -59,7 +59,7 @@ fn publish_all(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     for bridge in &mut of_datapath {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));
         if bridge.config.snooping.is_some() {
-            groups.insert(bridge.id, Arc::clone(&bridge.groups));
+            groups.insert(bridge.id, Arc::clone(&bridge.multicast_groups));
         }
         *tunnels_changed |=
             update_bridge(bridge, snapshot, peers, (&backer.link_aggregation, &backer.shared.exporters));

@@ -40,7 +40,7 @@ impl Switch {
         self.finish_commits();
         let (desired, touched, changes) = self.db.follow();
         let mut steps = plan(&self.applied, &desired, &touched);
-        steps.extend(pools_changed(&self.applied, &desired, &steps));
+        steps.extend(steps_for_changed_pools(&self.applied, &desired, &steps));
         self.configure_identity(&desired);
         self.log_first_configuration();
         self.log_settings(&changes);
@@ -93,14 +93,14 @@ impl Switch {
         }
         // The steps change learning tables long before the changes are published, so all megaflows are marked as outdated first.
         self.datapaths.with_bridges().for_each(|b| b.shared.live.note(Changes::everything()));
-        let (leave, stay): (Vec<_>, Vec<_>) = steps
+        let (removal_steps, other_steps): (Vec<_>, Vec<_>) = steps
             .iter()
             .partition(|step| matches!(step, Step::RemoveInterface { .. } | Step::RemoveBridge { .. }));
         let together = self.devices.netdevs.delete_together();
-        leave.into_iter().for_each(|step| self.carry_out(step, desired));
+        removal_steps.into_iter().for_each(|step| self.carry_out(step, desired));
         drop(together);
         self.renumber(steps, desired);
-        stay.into_iter().for_each(|step| self.carry_out(step, desired));
+        other_steps.into_iter().for_each(|step| self.carry_out(step, desired));
         if steps.iter().any(|s| matches!(s, Step::RemoveInterface { .. } | Step::ChangeInterface { .. })) {
             self.retry_failed_interfaces(desired);
         }
@@ -137,7 +137,7 @@ impl Switch {
         self.configure_link_aggregation();
         self.configure_trees();
         self.configure_qos();
-        self.mark_all_dirty();
+        self.mark_all_datapaths_changed();
     }
 
     /// Begins to translate packets and to connect to controllers, after flows have been restored.
@@ -154,13 +154,13 @@ impl Switch {
     }
 
     /// Marks everything as changed, so that new snapshots are published and all megaflows revalidated.
-    pub fn mark_all_dirty(&mut self) {
+    pub fn mark_all_datapaths_changed(&mut self) {
         self.datapaths.with_bridges_mut().for_each(|b| b.mark_all_changed());
     }
 }
 
 /// Steps that change the interfaces that share an rx pool, if the size of pools has changed: the interfaces need new pools.
-fn pools_changed(applied: &Desired, desired: &Desired, steps: &[Step]) -> Vec<Step> {
+fn steps_for_changed_pools(applied: &Desired, desired: &Desired, steps: &[Step]) -> Vec<Step> {
     let size =
         |of: &Desired| (RX_POOL_SIZE.number(&of.other_config), RX_POOL_QUEUES.number(&of.other_config));
     if size(applied) == size(desired) {

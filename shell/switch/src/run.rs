@@ -1,7 +1,7 @@
 //! One turn of the main loop, and what ends the sleep after it.
 
 use crate::backer::Backer;
-use crate::drop_counters::publish_drops;
+use crate::drop_counters::publish_coverage_counters;
 use crate::fragments;
 use crate::publish::publish;
 use crate::switch::Switch;
@@ -33,11 +33,11 @@ const BULK_INTERVAL: Millis = Millis(5);
 /// Interval at which timeouts of flows are checked.
 const EXPIRY_INTERVAL: Millis = Millis(1000);
 /// Interval at which the main loop does its part of megaflow expiry.
-const IDLE_INTERVAL: Millis = Millis(500);
+const MEGAFLOW_EXPIRY_INTERVAL: Millis = Millis(500);
 /// The longest time for requests to one bridge in one turn. The controller determines how long a request takes (a dump of all groups, a bundle);
 /// control commands, the database and other bridges wait meanwhile.
 const REQUESTS_TIME: Duration = Duration::from_millis(5);
-/// Interval at which the state of devices is read that do not report link changes (guests, DPDK devices).
+/// Interval of reading the state of devices that do not report link changes (guests, DPDK devices).
 const DEVICE_READ_INTERVAL: Millis = Millis(1000);
 /// Interval at which states that change without an event are written to the database (for example how long a controller has been connected).
 pub(crate) const STATUS_INTERVAL: Millis = Millis(1000);
@@ -82,7 +82,7 @@ impl Switch {
         runtime::ordered_panic::panic_if_ordered();
         self.openflow.iter().for_each(SocketThread::begin_turn);
         if runtime::coverage::is_due(now) {
-            publish_drops(self);
+            publish_coverage_counters(self);
             runtime::coverage::run(now);
         }
         let mut dpdk_came_up = false;
@@ -113,7 +113,7 @@ impl Switch {
 
     /// Ends a turn after commands have been served: returns freed memory to the operating system.
     pub fn end_turn(&self) {
-        openflow_service::reclaim::tidy();
+        openflow_service::reclaim::release_freed_memory();
     }
 
     /// In dummy mode, forwards packets until no work is left, so that all consequences of the packets are complete when this function returns.
@@ -225,8 +225,8 @@ impl Switch {
     /// Serves the sockets of dummy devices, and reads the state of devices that change without a kernel event (guests and DPDK devices).
     fn run_devices(&mut self, now: Millis) {
         self.devices.netdevs.run(now);
-        let look = now.since(self.last.link_states) >= DEVICE_READ_INTERVAL;
-        if look {
+        let read_due = now.since(self.last.link_states) >= DEVICE_READ_INTERVAL;
+        if read_due {
             self.last.link_states = now;
         }
         let mut changed = Vec::new();
@@ -237,7 +237,7 @@ impl Switch {
             for ofport in bridge.ports.watched() {
                 let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };
                 let openflow_service::Backing::Device { netdev, .. } = &mut port.backing else { continue };
-                if look {
+                if read_due {
                     netdev.check_for_change();
                 }
                 if netdev.change_seq() != port.change_seq {
@@ -269,7 +269,7 @@ impl Switch {
             for ofport in std::mem::take(&mut bridge.unreported_ports) {
                 let Some(port) = bridge.ports.get_mut_unmarked(&ofport) else { continue };
                 let Some(old) = port.reported_state.take() else { continue };
-                let new = openflow_service::port_message(port);
+                let new = openflow_service::port_description(port);
                 bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
             }
         }
@@ -302,16 +302,16 @@ impl Switch {
                 }
             };
             let Some(port) = bridge.ports.get_mut(ofport) else { continue };
-            let old = openflow_service::port_message(port);
+            let old = openflow_service::port_description(port);
             log_link(&port.name, port.facts.as_ref(), &facts);
             let before = port.mac();
             port.facts = Some(facts);
             if port.mac() != before {
                 with_new_address.insert(name);
             }
-            let new = openflow_service::port_message(port);
+            let new = openflow_service::port_description(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
-            crate::mtu::follow(bridge, &BTreeSet::from([*ofport]));
+            crate::mtu::update(bridge, &BTreeSet::from([*ofport]));
             self.status.changed();
             if let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.mark_all_changed();
@@ -321,7 +321,7 @@ impl Switch {
             self.bridges.get_mut(name).into_iter().for_each(crate::configure_bridge::restore_addresses);
         }
         for (bridge, name) in &vanished {
-            crate::add_interface::vanished(self, bridge, name);
+            crate::add_interface::remove_vanished(self, bridge, name);
         }
         if vanished.is_empty() {
             self.configure_qos();
@@ -400,8 +400,8 @@ impl Switch {
     fn run_expiry(&mut self, now: Millis) {
         self.datapaths.all_mut().for_each(tracked_connections::run_flushes);
         self.datapaths.all().for_each(tracked_connections::allocate_ahead);
-        if now.since(self.last.idle) >= IDLE_INTERVAL && !self.revalidation_paused {
-            self.last.idle = now;
+        if now.since(self.last.megaflow_expiry) >= MEGAFLOW_EXPIRY_INTERVAL && !self.revalidation_paused {
+            self.last.megaflow_expiry = now;
             for backer in self.datapaths.with_bridges_mut() {
                 expire(backer, now);
             }
@@ -424,7 +424,7 @@ impl Switch {
         for bridge in self.bridges.values_mut() {
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             bridge.macs.expire(&backer.shared.live, bridge.id, now);
-            bridge.groups.expire(&backer.shared.live, bridge.id, now);
+            bridge.multicast_groups.expire(&backer.shared.live, bridge.id, now);
             if bridge.unfinished.commit.is_none() && bridge.ofproto.next_deadline() <= now {
                 // Flow statistics must be current to decide whether a flow is idle. They are collected only when a flow may expire, because
                 // collecting them takes long if there are many megaflows.
@@ -472,7 +472,7 @@ impl Switch {
         self.configure_link_aggregation();
         self.configure_trees();
         self.configure_qos();
-        self.mark_all_dirty();
+        self.mark_all_datapaths_changed();
         self.run_port_status();
         self.status.changed();
     }
@@ -515,7 +515,7 @@ impl Switch {
         }
         if !self.bridges.is_empty() {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
-            set.deadline(self.last.idle + IDLE_INTERVAL);
+            set.deadline(self.last.megaflow_expiry + MEGAFLOW_EXPIRY_INTERVAL);
         }
         let timers = self.datapaths.with_bridges().filter_map(|b| b.timers.deadline());
         let protocols = timers.chain(self.session_deadlines()).chain(self.bond_deadlines());

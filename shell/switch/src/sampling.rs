@@ -47,8 +47,8 @@ impl Switch {
         let mut next_agent = 0;
         let known = self.datapaths.exporters.bridges();
         for bridge in self.bridges.values() {
-            let is_new = !bridge.config.sampling.is_empty();
-            if !is_new && !known.contains(&bridge.id.0) {
+            let has_sampling_rows = !bridge.config.sampling.is_empty();
+            if !has_sampling_rows && !known.contains(&bridge.id.0) {
                 continue;
             }
             let datapath_name = self.datapaths.of_bridge(bridge).map_or("", |backer| backer.dp_name.as_str());
@@ -148,7 +148,7 @@ impl Switch {
                     Source::Bridge(_) => self.global_counters(),
                 };
                 if !records.is_empty() {
-                    exporters.counters(bridge, source, &records);
+                    exporters.add_counters(bridge, source, &records);
                 }
             }
             exporters.flush();

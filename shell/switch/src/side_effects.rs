@@ -5,7 +5,7 @@ use crate::switch::Switch;
 use ofconn::PacketInEvent;
 use openflow_service::{Bridge, announce};
 use runtime::{Module, RateLimit};
-use translation::upcall::shadow_check::confirm;
+use translation::upcall::shadow_check::confirm_suspect;
 use translation::{PacketInParts, SIDE_EFFECTS_MAX, SideEffect};
 use units::Millis;
 use xlate::{BridgeId, LearnedFlow};
@@ -34,7 +34,7 @@ impl Switch {
         let mut all = Vec::new();
         for backer in self.datapaths.with_bridges_mut() {
             backer.take_live_changes();
-            let lost = backer.shared.take_lost();
+            let lost = backer.shared.take_dropped_side_effects();
             if lost > 0 {
                 runtime::warn_rl!(LOG, LIMIT, "{lost} packet-ins or learned flows lost: too many at once");
             }
@@ -71,10 +71,10 @@ impl Switch {
             }
             SideEffect::PacketIn(parts) => self.packet_in(*parts),
             SideEffect::Solicit(solicitation) => self.solicit(kind, &solicitation),
-            SideEffect::Release(packets) => self.release(kind, &packets),
+            SideEffect::Release(packets) => self.send_held_packets(kind, &packets),
             SideEffect::Suspect(suspect) => {
                 if let Some(backer) = self.datapaths.of(kind) {
-                    confirm(
+                    confirm_suspect(
                         &backer.upcall_translator,
                         &backer.datapath,
                         backer.has_pending_changes(),
@@ -87,7 +87,7 @@ impl Switch {
     }
 
     /// Carries out the side effects that were queued for a bridge during the commit of a bundle.
-    pub(crate) fn do_deferred(&mut self, name: &str) {
+    pub(crate) fn run_deferred_side_effects(&mut self, name: &str) {
         let Some(bridge) = self.bridges.get_mut(name).filter(|b| b.unfinished.commit.is_none()) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! Builds the next snapshot of a datapath from the last one: unchanged parts are shared.
 
 use crate::spanning_tree::Stopping;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use std::collections::HashMap;
 use units::{Millis, OfPort};
 use xlate::{BridgeId, Snapshot};
@@ -25,7 +25,7 @@ pub(crate) struct SnapshotBuilder {
 
 impl SnapshotBuilder {
     /// An empty snapshot. `chain` hashes the dependencies of translations.
-    pub(crate) fn new(chain: Chain) -> SnapshotBuilder {
+    pub(crate) fn new(chain: KeyedHash64) -> SnapshotBuilder {
         let snapshot = Snapshot { chain, ..Snapshot::default() };
         SnapshotBuilder {
             snapshot,

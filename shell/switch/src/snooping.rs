@@ -9,10 +9,10 @@ use xlate::Snooping;
 /// Applies the settings of a bridge. `ports`: the names of Port rows that were added, removed or changed.
 pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
     let Some(config) = &bridge.config.snooping else {
-        *bridge.groups.lock() = bridge::GroupTable::default();
+        *bridge.multicast_groups.lock() = bridge::GroupTable::default();
         return;
     };
-    let mut table = bridge.groups.lock();
+    let mut table = bridge.multicast_groups.lock();
     table.set_aging(config.aging_secs);
     table.set_size(config.table_size as usize);
     for name in ports {
@@ -35,15 +35,15 @@ pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String
 pub(crate) fn apply_port_settings(bridge: &Bridge, row: Option<&PortConfig>, id: BundleId) {
     let config = row.filter(|_| bridge.config.snooping.is_some()).map(|port| port.snooping);
     let config = config.unwrap_or_default();
-    bridge.groups.lock().set_port(id, config.flood, config.flood_reports);
+    bridge.multicast_groups.lock().set_port(id, config.flood, config.flood_reports);
 }
 
 /// Multicast snooping in the form that translations read.
 pub(crate) fn view(bridge: &Bridge) -> Option<Snooping> {
     let config = bridge.config.snooping.as_ref()?;
-    let table = bridge.groups.lock();
+    let table = bridge.multicast_groups.lock();
     Some(Snooping {
-        groups: Arc::clone(&bridge.groups) as Arc<dyn GroupRead + Send + Sync>,
+        groups: Arc::clone(&bridge.multicast_groups) as Arc<dyn GroupRead + Send + Sync>,
         flood_ports: table.flood_ports().to_vec(),
         report_ports: table.report_ports().to_vec(),
         flood_unregistered: config.flood_unregistered,

@@ -29,7 +29,7 @@ fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
     Datum::set(value)
 }
 
-/// The largest number of ports that are asked in one turn of the main loop whether their counters have changed.
+/// Maximum number of ports that one turn of the main loop checks for changed counters.
 const PORTS_PER_TURN: usize = 4096;
 /// A port whose counters are read counts as this many ports, because that may need system calls and usually makes a row; so does a port of a
 /// spanning tree.
@@ -91,7 +91,7 @@ impl Switch {
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             let tree = spanning_tree::bridge_columns(backer, bridge);
             bridge_row(bridge, tree, &self.findings.ineffective, &mut wanted);
-            let touched = with_rows(bridge);
+            let touched = take_touched_ports(bridge);
             for ofport in &touched.ports {
                 let Some(port) = bridge.ports.get(ofport) else { continue };
                 wanted.push(interface_row(
@@ -278,7 +278,7 @@ fn bridge_statistics(
 }
 
 /// The changes of ports that were not written yet. Ports of changed Port rows are added.
-fn with_rows(bridge: &mut Bridge) -> TouchedPorts {
+fn take_touched_ports(bridge: &mut Bridge) -> TouchedPorts {
     let mut touched = bridge.ports.take_for_status();
     let rows = touched.rows.iter().filter_map(|row| bridge.config.ports.get(row));
     let named = rows.flat_map(|row| &row.interfaces).filter_map(|i| bridge.ports.named(&i.name));
@@ -286,7 +286,7 @@ fn with_rows(bridge: &mut Bridge) -> TouchedPorts {
     touched
 }
 
-/// A number that changes whenever the counters of a port do; `None` if the device has none.
+/// A number that changes whenever the counters of a port change; `None` if the device has no such number.
 fn activity(backer: &Backer, port: &BridgePort) -> Option<u64> {
     let Backing::Device { netdev, number } = &port.backing else { return None };
     netdev.activity().map(|activity| activity.wrapping_add(backer.datapath.port_limit_drops(*number)))
@@ -397,8 +397,9 @@ fn interface_row(
     let of_port = bridge.config.ports.get(&port.port_row).map(|p| p.uuid);
     let of_rows =
         [Some(port.uuid), of_port].into_iter().flatten().filter_map(|row| ineffective.get(&row).cloned());
-    let trouble = port.facts.as_ref().and_then(|facts| facts.trouble.clone());
-    let texts: Vec<String> = trouble.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
+    let out_of_service_reason = port.facts.as_ref().and_then(|facts| facts.out_of_service_reason.clone());
+    let texts: Vec<String> =
+        out_of_service_reason.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
     let mut error = (!texts.is_empty()).then(|| texts.join("; "));
     if let Some(peer) = port.peer()
         && !peers.contains_key(&(bridge.id, port.ofport))

@@ -138,7 +138,7 @@ impl Switch {
         let Some(running) = self.bridges.get_mut(bridge) else { return };
         running.failed.remove(name);
         let Some(ofport) = running.port_named(name).map(|p| p.ofport) else { return };
-        let message = running.ports.get(&ofport).map(openflow_service::port_message);
+        let message = running.ports.get(&ofport).map(openflow_service::port_description);
         let Some(port) = running.ports.remove(&ofport) else { return };
         running.hold_back_ofport(ofport, now);
         let bundle = running.bundle_id(&port.port_row);
@@ -148,7 +148,7 @@ impl Switch {
         let is_there = |name: &str| running.port_named(name).is_some_and(|p| p.port_row == port.port_row);
         if !members.any(|interface| is_there(&interface.name)) {
             stations = running.macs.lock().flush_port(bundle);
-            running.groups.lock().flush_port(bundle);
+            running.multicast_groups.lock().flush_port(bundle);
         }
         running.all_ports.removed.record(name, ofport, &stations, now);
         if let Some(message) = message {

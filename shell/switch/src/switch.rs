@@ -135,8 +135,8 @@ impl StatusDue {
 pub struct Periodic {
     /// Expiring flows.
     pub expiry: Millis,
-    /// Folding statistics, expiring megaflows.
-    pub idle: Millis,
+    /// The main loop's part of megaflow expiry (`expire` in `run.rs`).
+    pub megaflow_expiry: Millis,
     /// Updating the sessions' counts of received packets.
     pub counts: Millis,
     /// Reading link states of devices.
@@ -185,7 +185,7 @@ impl Switch {
             applied: Desired::default(),
             limits: Limits::default(),
             next_bridge: 1,
-            last: Periodic { expiry: now, idle: now, ..Periodic::default() },
+            last: Periodic { expiry: now, megaflow_expiry: now, ..Periodic::default() },
             revalidation_paused: false,
             status: StatusDue::default(),
             start: Start { configured: false, restoring: true },
@@ -209,7 +209,7 @@ impl Switch {
                 seed,
                 (&self.underlay.neighbours, &self.datapaths.exporters),
             )?;
-            crate::capabilities::announce(&backer.name());
+            crate::capabilities::log_features(&backer.name());
             backer.workers.configure(&self.poll.pmd_settings);
             backer.workers.set_sleep(&self.poll.sleep);
             backer.workers.set_latency(&self.poll.latency);
@@ -222,8 +222,8 @@ impl Switch {
                 backer.datapath.clear_handler();
             }
             backer.datapath.set_shadow_check(self.limits.shadow_check);
-            backer.datapath.set_validate(self.limits.lookups.validate());
-            backer.datapath.set_tx_hold(self.limits.tx_hold);
+            backer.datapath.set_validate(self.limits.lookups.uses_autovalidator());
+            backer.datapath.set_tx_flush_interval(self.limits.tx_flush_interval_us);
             let (first, last) = self.underlay.source_ports;
             backer.datapath.set_tunnel_source_ports(first, last);
             self.datapaths.add(backer);

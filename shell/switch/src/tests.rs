@@ -182,7 +182,7 @@ fn missing(switch: &mut Switch) -> Vec<Json> {
 }
 
 #[test]
-fn what_is_published_is_what_is_there() {
+fn an_updated_snapshot_equals_a_new_one() {
     for seed in 0..12 {
         let mut test = TestSwitch::new(seed);
         for _ in 0..60 {

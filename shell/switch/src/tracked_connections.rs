@@ -4,7 +4,7 @@
 //! **Thread**: the main loop.
 
 use crate::backer::Backer;
-use crate::tracking::{Flush, step};
+use crate::tracking::{ConnectionFlush, step};
 use config::DatapathConfig;
 use conntrack::{Conntrack, Filter, TupleFilter};
 use openflow::session::{CtFlush, CtTuple};
@@ -30,8 +30,8 @@ pub enum FlushOutcome {
     /// The request names a single connection by the endpoints of its original direction, in zone 0 if the request names no zone. That connection
     /// was removed, or it does not exist.
     One(Result<(), NotFound>),
-    /// The connections are removed in steps; the caller calls [`Flush::run_step`].
-    Many(Flush),
+    /// The connections are removed in steps; the caller calls [`ConnectionFlush::run_step`].
+    Many(ConnectionFlush),
 }
 
 /// Removes the connection that the request names. If it can match several, returns a flush; the caller runs its steps.
@@ -39,7 +39,7 @@ pub fn flush(backer: &Backer, wanted: &CtFlush, now: Millis) -> FlushOutcome {
     log_flush(backer, wanted);
     match names_one_connection(wanted) {
         true => FlushOutcome::One(flush_one(backer.datapath.conntrack(), wanted, now)),
-        false => FlushOutcome::Many(Flush::new(wanted.zone, filter(wanted))),
+        false => FlushOutcome::Many(ConnectionFlush::new(wanted.zone, filter(wanted))),
     }
 }
 
@@ -178,8 +178,8 @@ fn filter(wanted: &CtFlush) -> Filter {
 /// type and code are values, if an address is given or one of the three is not zero.
 fn tuple(t: &CtTuple) -> TupleFilter {
     let icmp = (t.icmp_id.unwrap_or(0), t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
-    let told = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();
-    let counts = told && (t.src.is_some() || t.dst.is_some() || icmp != (0, 0, 0));
+    let has_icmp = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();
+    let counts = has_icmp && (t.src.is_some() || t.dst.is_some() || icmp != (0, 0, 0));
     TupleFilter {
         src: t.src,
         dst: t.dst,

@@ -1,8 +1,8 @@
-//! What the main loop keeps about the connections of a datapath: timeout policies of zones, and flushes in progress.
+//! State of the main loop about the connections of a datapath: timeout policies of zones, and flushes in progress.
 //!
 //! **Thread**: the main loop.
 
-use crate::timeouts::TimeoutPolicies;
+use crate::ct_timeout_policies::TimeoutPolicies;
 use conntrack::{Conntrack, Filter};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -33,17 +33,17 @@ pub(crate) struct Tracking {
 
 /// A flush that is done in steps.
 #[derive(Debug)]
-pub struct Flush {
+pub struct ConnectionFlush {
     zone: Option<u16>,
     filter: Filter,
     /// The number of the record from which the flush continues; 0 at the beginning, and again after the last record.
     next: u32,
 }
 
-impl Flush {
+impl ConnectionFlush {
     /// A flush of the connections of a zone (`None`: of all zones) that match a filter.
-    pub(crate) fn new(zone: Option<u16>, filter: Filter) -> Flush {
-        Flush { zone, filter, next: 0 }
+    pub(crate) fn new(zone: Option<u16>, filter: Filter) -> ConnectionFlush {
+        ConnectionFlush { zone, filter, next: 0 }
     }
 
     /// Runs a step. Returns whether there are more records to visit.
@@ -60,13 +60,13 @@ impl Flush {
 /// connection has at most one flush, because its next request waits until the flush is done.
 #[derive(Debug, Default)]
 pub(crate) struct Flushes {
-    all: VecDeque<(u64, Flush)>,
+    all: VecDeque<(u64, ConnectionFlush)>,
     last: u64,
 }
 
 impl Flushes {
     /// Adds a flush, and returns its number.
-    pub(crate) fn add(&mut self, flush: Flush) -> u64 {
+    pub(crate) fn add(&mut self, flush: ConnectionFlush) -> u64 {
         self.last += 1;
         self.all.push_back((self.last, flush));
         self.last

@@ -1,11 +1,11 @@
-//! Finds the tunnels of a datapath that must differ from a new one. A search through all tunnels for each new one would take seconds
-//! when a transaction adds thousands of them.
+//! Finds the tunnels of a datapath whose configuration conflicts with that of a new tunnel. A search through
+//! all tunnels for each new one would take seconds when a transaction adds thousands of them.
 
 use bridge::TunnelConfig;
 use bridge::tunnel::TunnelIdentity;
 use std::collections::{BTreeSet, HashMap};
 
-/// The names of a datapath's tunnels by what must differ between them.
+/// The names of a datapath's tunnels, by the parts of their configuration in which tunnels can conflict.
 #[derive(Debug, Default)]
 pub(crate) struct TunnelIndex {
     by_identity: HashMap<TunnelIdentity, BTreeSet<String>>,
@@ -28,7 +28,7 @@ impl TunnelIndex {
         remove(&mut self.vxlan, &(config.dst_port, config.gbp), name);
     }
 
-    /// Another tunnel than `name` for which a received packet could be as well.
+    /// The name of another tunnel that the received packets of this tunnel would match, too.
     pub(crate) fn colliding(&self, name: &str, config: &TunnelConfig) -> Option<&str> {
         other(self.by_identity.get(&config.identity()), name)
     }

@@ -13,7 +13,7 @@ pub struct Changes {
     all: bool,
     list: Vec<DependencyChange>,
     /// Something other than flows and groups changed.
-    others: bool,
+    beyond_flows_and_groups: bool,
     /// The snapshot may have changed in more than the tables of bridges.
     beyond_tables: bool,
 }
@@ -21,7 +21,7 @@ pub struct Changes {
 impl Changes {
     /// A change of everything: every translation may have another result.
     pub fn everything() -> Changes {
-        Changes { all: true, list: Vec::new(), others: true, beyond_tables: true }
+        Changes { all: true, list: Vec::new(), beyond_flows_and_groups: true, beyond_tables: true }
     }
 
     /// Whether nothing changed.
@@ -34,9 +34,10 @@ impl Changes {
         self.all
     }
 
-    /// Whether these are only changes of flows and groups, and more than are listed.
+    /// Whether only flows and groups changed, and so many of them that the list was replaced by "everything
+    /// changed".
     pub fn is_bulk(&self) -> bool {
-        self.all && !self.others
+        self.all && !self.beyond_flows_and_groups
     }
 
     /// Whether only the tables of bridges, and tables that translations read directly, have changed: then a new snapshot
@@ -57,7 +58,7 @@ impl Changes {
 
     /// Adds a change that is not one of flows or groups.
     pub fn push(&mut self, change: DependencyChange) {
-        self.others = true;
+        self.beyond_flows_and_groups = true;
         self.beyond_tables |= matches!(
             change,
             DependencyChange::PortState { .. } | DependencyChange::Routes | DependencyChange::Addresses
@@ -71,22 +72,22 @@ impl Changes {
         }
         self.list.push(change);
         if self.list.len() > CHANGES_MAX {
-            self.add_many();
+            self.replace_by_everything();
         }
     }
 
-    /// Records that there are more changes than are listed.
-    fn add_many(&mut self) {
+    /// Replaces the listed changes by "everything changed", because there are too many of them to list.
+    fn replace_by_everything(&mut self) {
         self.all = true;
         self.list.clear();
     }
 
     /// Adds the changes of another list.
     pub fn append(&mut self, other: Changes) {
-        self.others |= other.others;
+        self.beyond_flows_and_groups |= other.beyond_flows_and_groups;
         self.beyond_tables |= other.beyond_tables;
         if other.all {
-            self.add_many();
+            self.replace_by_everything();
         }
         other.list.into_iter().for_each(|change| self.add(change));
     }
@@ -97,11 +98,11 @@ impl Changes {
             return self.mark_all();
         }
         if table_changes.flows.len() + table_changes.groups.len() > CHANGES_MAX {
-            return self.add_many();
+            return self.replace_by_everything();
         }
         for change in &table_changes.flows {
             let rule = change.rule();
-            let matching = classifier::of::Classified::matching(&**rule).clone();
+            let matching = classifier::of::ClassifierRule::matching(&**rule).clone();
             self.add(DependencyChange::Rule { bridge, table: rule.table, matching });
         }
         table_changes.groups.iter().for_each(|&group| self.add(DependencyChange::Group { bridge, group }));

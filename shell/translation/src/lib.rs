@@ -9,7 +9,7 @@
 //! | `neighbours.rs` | the next hops of tunnels | any |
 //! | `revalidate/` | revalidates the megaflows that a change affects | revalidator |
 //! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lldp/`, `lacp/`, `spanning_tree/` | protocols on ports, and their timers | timers |
-//! | `patch_counters.rs` | counters of patch ports and tunnels | any |
+//! | `patch_and_tunnel_counters.rs` | counters of patch ports and tunnels | any |
 //! | `command_settings.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
 //!
 //! The main thread publishes a snapshot (`SharedState::publish`), passes the changes to the revalidator (`Revalidator::add_changes`),
@@ -29,7 +29,7 @@ pub mod macs;
 pub mod multicast_groups;
 pub mod neighbours;
 mod note_neighbour;
-pub mod patch_counters;
+pub mod patch_and_tunnel_counters;
 pub mod port_sessions;
 mod protocol_state;
 pub mod published;
@@ -48,7 +48,7 @@ pub use held_packet::HeldPacket;
 pub use macs::SharedMacs;
 pub use multicast_groups::SharedGroupTable;
 pub use neighbours::SharedNeighbours;
-pub use patch_counters::PatchCounters;
+pub use patch_and_tunnel_counters::PatchAndTunnelCounters;
 pub use protocol_state::PortKey;
 pub use published::PublishedState;
 pub use revalidate::check::{Comparison, compare};

@@ -74,7 +74,7 @@ impl LiveChanges {
     }
 
     /// Whether there is a change that the revalidator has not got yet.
-    pub fn is_ahead(&self) -> bool {
+    pub fn has_undelivered_changes(&self) -> bool {
         self.noted.load(Ordering::Acquire) != self.handed_over.load(Ordering::Acquire)
     }
 

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_hop_with_room_again_is_reported() {
+    fn a_next_hop_below_its_limit_again_is_reported() {
         let neighbours = SharedNeighbours::default();
         (0..HELD_PER_HOP_MAX).for_each(|_| neighbours.hold(held(1), &[0; 60], Millis(0)));
         neighbours.hold(held(2), &[0; 60], Millis(0));

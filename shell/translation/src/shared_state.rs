@@ -109,7 +109,7 @@ impl SharedState {
     }
 
     /// The number of a set of dependencies; equal sets share a number.
-    pub fn number(&self, dependencies: &Dependencies) -> u32 {
+    pub fn dependency_set_number(&self, dependencies: &Dependencies) -> u32 {
         lock(&self.dependency_sets).number(dependencies)
     }
 
@@ -139,7 +139,7 @@ impl SharedState {
     }
 
     /// Takes the number of side effects dropped since the last call.
-    pub fn take_lost(&self) -> u64 {
+    pub fn take_dropped_side_effects(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 

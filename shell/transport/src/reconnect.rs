@@ -2,7 +2,7 @@
 //!
 //! The owner calls `run` in every iteration of its loop, after it has read all input and called `activity`; otherwise, after
 //! a delayed iteration, a live peer would look dead. The owner performs the returned `Action` and reports its result.
-//! Messages are collected as `Line`s, which the owner logs with `log_to`. Texts and timing are those of Open vSwitch 3.7;
+//! Messages are collected as `LogLine`s, which the owner logs with `log_to`. Texts and timing are those of Open vSwitch 3.7;
 //! its code for OVSDB and that for OpenFlow have different texts for some messages (`Wording`).
 
 use runtime::log::Level;
@@ -70,7 +70,7 @@ pub enum Action {
 
 /// The reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum DisconnectReason {
     /// An error, with its text.
     Error(String),
     /// The peer closed it.
@@ -79,18 +79,18 @@ pub enum Loss {
     Dropped,
 }
 
-impl From<&io::Error> for Loss {
-    fn from(error: &io::Error) -> Loss {
+impl From<&io::Error> for DisconnectReason {
+    fn from(error: &io::Error) -> DisconnectReason {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Loss::Closed,
-            _ => Loss::Error(runtime::error_text(error)),
+            io::ErrorKind::UnexpectedEof => DisconnectReason::Closed,
+            _ => DisconnectReason::Error(runtime::error_text(error)),
         }
     }
 }
 
 /// A log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LogLine {
     /// The level.
     pub level: Level,
     /// The text, including the connection's name.
@@ -106,6 +106,7 @@ pub struct Reconnect {
     retry: bool,
     state: State,
     entered_at: Millis,
+    /// The current wait between attempts, in ms; this and the next three are in ms.
     backoff: u64,
     min_backoff: u64,
     max_backoff: u64,
@@ -114,10 +115,10 @@ pub struct Reconnect {
     last_connected: Option<Millis>,
     last_disconnected: Option<Millis>,
     last_error: Option<String>,
-    force: bool,
+    reconnect_requested: bool,
     attempts: u64,
     successes: u64,
-    lines: Vec<Line>,
+    lines: Vec<LogLine>,
 }
 
 impl Reconnect {
@@ -137,7 +138,7 @@ impl Reconnect {
             last_connected: None,
             last_disconnected: None,
             last_error: None,
-            force: false,
+            reconnect_requested: false,
             attempts: 0,
             successes: 0,
             lines: Vec::new(),
@@ -167,8 +168,8 @@ impl Reconnect {
 
     /// Returns the action that is due now.
     pub fn run(&mut self, now: Millis) -> Option<Action> {
-        if self.force {
-            self.force = false;
+        if self.reconnect_requested {
+            self.reconnect_requested = false;
             self.disconnect_by_force(now);
             return Some(Action::Disconnect);
         }
@@ -211,7 +212,7 @@ impl Reconnect {
 
     /// The time at which `run` must be called next, unless something happens earlier.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
-        if self.force {
+        if self.reconnect_requested {
             return Some(now);
         }
         let after = |from: Millis, ms: u64| Some(Millis(from.0.saturating_add(ms)));
@@ -263,29 +264,29 @@ impl Reconnect {
     }
 
     /// Reports that the connection or the attempt ended.
-    pub fn disconnected(&mut self, now: Millis, loss: impl Into<Loss>) {
+    pub fn disconnected(&mut self, now: Millis, loss: impl Into<DisconnectReason>) {
         let loss = loss.into();
-        self.force = false;
+        self.reconnect_requested = false;
         match self.state {
             State::Void | State::Backoff => {}
             State::Connecting => {
                 let error = match loss {
-                    Loss::Error(text) => Some(text),
-                    Loss::Closed => Some("End of file".into()),
-                    Loss::Dropped => None,
+                    DisconnectReason::Error(text) => Some(text),
+                    DisconnectReason::Closed => Some("End of file".into()),
+                    DisconnectReason::Dropped => None,
                 };
                 self.attempt_failed(now, error, Level::Info);
             }
             State::Active | State::Idle => {
                 match &loss {
-                    Loss::Error(e) => self.log(Level::Warn, &format!("connection dropped ({e})")),
-                    Loss::Closed => self.log(self.default_level(), "connection closed by peer"),
-                    Loss::Dropped => self.log(self.default_level(), "connection dropped"),
+                    DisconnectReason::Error(e) => self.log(Level::Warn, &format!("connection dropped ({e})")),
+                    DisconnectReason::Closed => self.log(self.default_level(), "connection closed by peer"),
+                    DisconnectReason::Dropped => self.log(self.default_level(), "connection dropped"),
                 }
                 self.last_error = match loss {
-                    Loss::Error(text) => Some(text),
-                    Loss::Closed => Some("End of file".into()),
-                    Loss::Dropped => None,
+                    DisconnectReason::Error(text) => Some(text),
+                    DisconnectReason::Closed => Some("End of file".into()),
+                    DisconnectReason::Dropped => None,
                 };
                 self.end_connection(now);
             }
@@ -302,7 +303,7 @@ impl Reconnect {
 
     /// Makes the next `run` disconnect. The connection is then attempted again.
     pub fn force_reconnect(&mut self) {
-        self.force = matches!(self.state, State::Connecting | State::Active | State::Idle);
+        self.reconnect_requested = matches!(self.state, State::Connecting | State::Active | State::Idle);
     }
 
     /// Disables the connection. The owner must drop it.
@@ -310,7 +311,7 @@ impl Reconnect {
         if self.is_connected() {
             self.last_disconnected = Some(now);
         }
-        self.force = false;
+        self.reconnect_requested = false;
         self.enter(State::Void, now);
     }
 
@@ -374,14 +375,14 @@ impl Reconnect {
     }
 
     /// Takes the messages since the last call.
-    pub fn take_lines(&mut self) -> Vec<Line> {
+    pub fn take_lines(&mut self) -> Vec<LogLine> {
         std::mem::take(&mut self.lines)
     }
 
     /// Logs the messages since the last call.
     pub fn log_to(&mut self, module: &Module) {
         for line in self.lines.drain(..) {
-            // Anyone may open connections to this process as fast as he can, so lines about these are limited.
+            // Peers can open connections at any rate, so the log lines about these are rate-limited.
             match self.retry {
                 true => module.log(line.level, format_args!("{}", line.text)),
                 false => module.log_limited(&LIMIT, line.level, format_args!("{}", line.text)),
@@ -391,7 +392,7 @@ impl Reconnect {
 
     fn log(&mut self, level: Level, text: &str) {
         if self.lines.len() < MAX_LINES {
-            self.lines.push(Line { level, text: format!("{}: {text}", self.name) });
+            self.lines.push(LogLine { level, text: format!("{}: {text}", self.name) });
         }
     }
 

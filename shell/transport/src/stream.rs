@@ -91,8 +91,9 @@ impl Stream {
         self.connecting || self.tls.as_ref().is_none_or(|tls| tls.wants_write())
     }
 
-    /// Returns whether the peer has closed the connection, not only its sending direction. Over TCP the two cases cannot be
-    /// distinguished until the peer has refused something that was sent; before, this returns false.
+    /// Returns whether the peer has closed the connection, not only its sending direction. Over TCP the
+    /// two cases look the same until the peer answers sent data with a reset (RST); until then, this returns
+    /// false.
     pub fn has_hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket.0, PollFlags::empty())];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -5,7 +5,7 @@ use ovsdb::{Json, Message, Splitter};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use transport::{Target, WaitingStream};
+use transport::{BlockingStream, Target};
 
 /// Longest reply, in bytes. The limit is high, because dumps of large flow tables must fit.
 const MAX_REPLY: usize = 1 << 30;
@@ -13,7 +13,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// A connection to a daemon's control socket.
 pub struct Client {
-    stream: WaitingStream,
+    stream: BlockingStream,
     splitter: Splitter,
     next_id: u64,
 }
@@ -22,10 +22,10 @@ impl Client {
     /// Connects. `timeout` limits the time from now to the end of the last call.
     pub fn connect(path: &Path, timeout: Option<Duration>) -> io::Result<Client> {
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
-        Ok(Client::from_stream(WaitingStream::open(&Target::Unix(path.into()), deadline)?))
+        Ok(Client::from_stream(BlockingStream::open(&Target::Unix(path.into()), deadline)?))
     }
 
-    pub(crate) fn from_stream(stream: WaitingStream) -> Client {
+    pub(crate) fn from_stream(stream: BlockingStream) -> Client {
         Client { stream, splitter: Splitter::new(Limits::of_bytes(MAX_REPLY)), next_id: 0 }
     }
 

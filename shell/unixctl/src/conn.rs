@@ -124,7 +124,7 @@ impl Conn {
             let invalid = |e: String| io::Error::new(ErrorKind::InvalidData, e);
             if let Some(json) = self.splitter.next_value().map_err(|e| invalid(e.to_string()))? {
                 self.may_have_request = true;
-                return self.accept(json).map(Some).map_err(invalid);
+                return self.parse_request(json).map(Some).map_err(invalid);
             }
             self.may_have_request = false;
             match self.stream.read(&mut piece) {
@@ -137,7 +137,8 @@ impl Conn {
         }
     }
 
-    fn accept(&mut self, json: Json) -> Result<ReceivedRequest, String> {
+    /// Parses a JSON-RPC request, and records it as the pending one.
+    fn parse_request(&mut self, json: Json) -> Result<ReceivedRequest, String> {
         let kind = match Message::from_json(json)? {
             Message::Request { method, params: Json::Array(params), id } => {
                 if LOG.enabled(Level::Dbg) {

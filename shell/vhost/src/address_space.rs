@@ -4,8 +4,8 @@
 //! addresses, which the [`Iotlb`] translates. The code of a burst is compiled for each, so guests without an IOMMU do not pay for it.
 
 use crate::iotlb::{Access, Iotlb, IovaRange, PAGE};
-use crate::memory::{GuestMemory, Part, Window};
-use crate::ring::InvalidRing;
+use crate::memory::{CachedRegion, GuestMemory, Part};
+use crate::ring::RingError;
 use arrayvec::ArrayVec;
 use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
@@ -20,10 +20,16 @@ pub(crate) trait AddressSpace: Clone + Debug + Send {
     fn memory(&self) -> &Arc<GuestMemory>;
 
     /// The region with index `last_region`, for [`AddressSpace::buffer`].
-    fn window(&self, last_region: usize) -> Window<'_>;
+    fn cached_region(&self, last_region: usize) -> CachedRegion<'_>;
 
     /// The buffer of `len` bytes at `address`, if it can be accessed directly; otherwise `None`.
-    fn buffer<'m>(&'m self, window: &Window<'m>, address: u64, len: u32, access: Access) -> Option<Part<'m>>;
+    fn buffer<'m>(
+        &'m self,
+        cached_region: &CachedRegion<'m>,
+        address: u64,
+        len: u32,
+        access: Access,
+    ) -> Option<Part<'m>>;
 
     /// The memory at `address`, at least one and at most `len` bytes. `last_region`: see [`GuestMemory::part`].
     fn part(
@@ -32,10 +38,10 @@ pub(crate) trait AddressSpace: Clone + Debug + Send {
         len: u32,
         access: Access,
         last_region: &mut usize,
-    ) -> Result<Part<'_>, InvalidRing>;
+    ) -> Result<Part<'_>, RingError>;
 
     /// A part of the ring itself, of `len` bytes, at an address from `SET_VRING_ADDR`. `None`: it is not in the guest's memory.
-    fn ring_part(&self, address: u64, len: u64, access: Access) -> Result<Option<Part<'_>>, InvalidRing>;
+    fn ring_part(&self, address: u64, len: u64, access: Access) -> Result<Option<Part<'_>>, RingError>;
 }
 
 impl AddressSpace for Arc<GuestMemory> {
@@ -47,13 +53,19 @@ impl AddressSpace for Arc<GuestMemory> {
     }
 
     #[inline(always)]
-    fn window(&self, last_region: usize) -> Window<'_> {
-        GuestMemory::window(self, last_region)
+    fn cached_region(&self, last_region: usize) -> CachedRegion<'_> {
+        GuestMemory::cached_region(self, last_region)
     }
 
     #[inline(always)]
-    fn buffer<'m>(&'m self, window: &Window<'m>, address: u64, len: u32, _: Access) -> Option<Part<'m>> {
-        window.part(address, len)
+    fn buffer<'m>(
+        &'m self,
+        cached_region: &CachedRegion<'m>,
+        address: u64,
+        len: u32,
+        _: Access,
+    ) -> Option<Part<'m>> {
+        cached_region.part(address, len)
     }
 
     #[inline(always)]
@@ -63,11 +75,11 @@ impl AddressSpace for Arc<GuestMemory> {
         len: u32,
         _: Access,
         last_region: &mut usize,
-    ) -> Result<Part<'_>, InvalidRing> {
-        GuestMemory::part(self, address, len, last_region).ok_or(InvalidRing::Address)
+    ) -> Result<Part<'_>, RingError> {
+        GuestMemory::part(self, address, len, last_region).ok_or(RingError::Address)
     }
 
-    fn ring_part(&self, address: u64, len: u64, _: Access) -> Result<Option<Part<'_>>, InvalidRing> {
+    fn ring_part(&self, address: u64, len: u64, _: Access) -> Result<Option<Part<'_>>, RingError> {
         Ok(self.at_user_address(address, len))
     }
 }
@@ -189,13 +201,19 @@ impl AddressSpace for IovaSpace {
     }
 
     /// No region: each buffer is looked up in the IOTLB.
-    fn window(&self, _: usize) -> Window<'_> {
-        self.memory.window(usize::MAX)
+    fn cached_region(&self, _: usize) -> CachedRegion<'_> {
+        self.memory.cached_region(usize::MAX)
     }
 
     /// The missing pages of the buffer are recorded, so that those of a burst are requested together.
     #[inline]
-    fn buffer<'m>(&'m self, _: &Window<'m>, address: u64, len: u32, access: Access) -> Option<Part<'m>> {
+    fn buffer<'m>(
+        &'m self,
+        _: &CachedRegion<'m>,
+        address: u64,
+        len: u32,
+        access: Access,
+    ) -> Option<Part<'m>> {
         let range = IovaRange::new(address, u64::from(len))?;
         if let Some((user, left)) = self.find(address, access)
             && u64::from(len) <= left
@@ -206,20 +224,20 @@ impl AddressSpace for IovaSpace {
         None
     }
 
-    fn part(&self, address: u64, len: u32, access: Access, _: &mut usize) -> Result<Part<'_>, InvalidRing> {
+    fn part(&self, address: u64, len: u32, access: Access, _: &mut usize) -> Result<Part<'_>, RingError> {
         let Some((user, left)) = self.find(address, access) else {
             let last = address.saturating_add(u64::from(len).saturating_sub(1));
             self.miss(IovaRange { first: address, last }, access);
-            return Err(InvalidRing::Untranslated);
+            return Err(RingError::Untranslated);
         };
         // An entry is within one region, so all of these bytes are in the memory.
-        self.memory.at_user_address(user, left.min(u64::from(len))).ok_or(InvalidRing::Address)
+        self.memory.at_user_address(user, left.min(u64::from(len))).ok_or(RingError::Address)
     }
 
-    fn ring_part(&self, address: u64, len: u64, access: Access) -> Result<Option<Part<'_>>, InvalidRing> {
-        let range = IovaRange::new(address, len).ok_or(InvalidRing::Scattered)?;
+    fn ring_part(&self, address: u64, len: u64, access: Access) -> Result<Option<Part<'_>>, RingError> {
+        let range = IovaRange::new(address, len).ok_or(RingError::Scattered)?;
         let user = self.iotlb.find_contiguous(range, access).inspect_err(|_| self.miss(range, access))?;
-        let part = self.memory.at_user_address(user, len).ok_or(InvalidRing::Scattered)?;
+        let part = self.memory.at_user_address(user, len).ok_or(RingError::Scattered)?;
         let _ = self.ring_parts.borrow_mut().try_push(RingPart { range, user, access });
         Ok(Some(part))
     }

@@ -1,7 +1,7 @@
 //! Workers that block on a file descriptor that a peer sent.
 //!
 //! A worker notifies a guest through an eventfd. With DPDK's library it also requests address translations through a socket.
-//! [`never_block`] makes the eventfd non-blocking, but a peer that keeps its own copy of the file descriptor can undo that and fill the
+//! [`make_call_fd_nonblocking`] makes the eventfd non-blocking, but a peer that keeps its own copy of the file descriptor can undo that and fill the
 //! counter. The serving thread detects a worker that blocks in such a write ([`is_writing`]), interrupts it ([`interrupt`]), and ends
 //! the connection of its guest.
 
@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Once;
 
 /// Makes the eventfd by which a guest is notified non-blocking.
-pub fn never_block(call: BorrowedFd<'_>) {
+pub fn make_call_fd_nonblocking(call: BorrowedFd<'_>) {
     if let Ok(flags) = fcntl_getfl(call)
         && !flags.contains(OFlags::NONBLOCK)
     {

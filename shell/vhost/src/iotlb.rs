@@ -9,7 +9,7 @@
 //!
 //! Source: vhost-user specification, "IOMMU support".
 
-use crate::ring::InvalidRing;
+use crate::ring::RingError;
 
 /// Maximum number of translations of one guest; DPDK's library has the same limit. 2,048 pages of 4 KB are the buffers of four queue pairs
 /// with rings of 256 descriptors.
@@ -171,15 +171,15 @@ impl Iotlb {
     }
 
     /// The front-end's address of a range that is contiguous there.
-    pub fn find_contiguous(&self, range: IovaRange, access: Access) -> Result<u64, InvalidRing> {
+    pub fn find_contiguous(&self, range: IovaRange, access: Access) -> Result<u64, RingError> {
         let (mut at, mut last_entry) = (range.first, 0);
-        let mut find = |iova| self.find(iova, access, &mut last_entry).ok_or(InvalidRing::Untranslated);
+        let mut find = |iova| self.find(iova, access, &mut last_entry).ok_or(RingError::Untranslated);
         let (start, mut left) = find(at)?;
         while left <= range.last - at {
             at += left;
             let (user, more) = find(at)?;
             if user != start.wrapping_add(at - range.first) {
-                return Err(InvalidRing::Scattered);
+                return Err(RingError::Scattered);
             }
             left = more;
         }
@@ -270,7 +270,7 @@ mod tests {
                 .map(|n| bytes.get(&n).filter(|(_, a)| a.includes(Access::READ)).map(|(to, _)| *to)).collect();
             match iotlb.find_contiguous(wanted, Access::READ) {
                 Ok(user) => prop_assert!(all.unwrap().into_iter().eq(user..user + size)),
-                Err(InvalidRing::Untranslated) => prop_assert!(all.is_none()),
+                Err(RingError::Untranslated) => prop_assert!(all.is_none()),
                 Err(_) => prop_assert!(all.is_none_or(|all| all.windows(2).any(|two| two[0] + 1 != two[1]))),
             }
         }

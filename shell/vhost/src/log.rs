@@ -48,7 +48,7 @@ struct State {
     /// Number of lines that were logged, reduced by one for each [`INTERVAL`] since.
     lines: u32,
     /// The time at which `lines` was last reduced; `None`: no line was logged yet.
-    until: Option<Instant>,
+    last_reduced: Option<Instant>,
     /// Number of lines that were not logged since the last logged line.
     suppressed: u64,
 }
@@ -68,10 +68,10 @@ impl Budget {
 impl State {
     /// If a line may be logged now: the number of lines suppressed before it. `None`: the line is suppressed.
     fn allow(&mut self, now: Instant) -> Option<u64> {
-        let until = *self.until.get_or_insert(now);
-        let passed = (now.saturating_duration_since(until).as_nanos() / INTERVAL.as_nanos()) as u32;
+        let last_reduced = *self.last_reduced.get_or_insert(now);
+        let passed = (now.saturating_duration_since(last_reduced).as_nanos() / INTERVAL.as_nanos()) as u32;
         self.lines = self.lines.saturating_sub(passed);
-        self.until = Some(if self.lines == 0 { now } else { until + INTERVAL * passed });
+        self.last_reduced = Some(if self.lines == 0 { now } else { last_reduced + INTERVAL * passed });
         if self.lines >= LINES {
             self.suppressed += 1;
             return None;

@@ -185,9 +185,9 @@ impl GuestMemory {
 
     /// A copy of the region with this index for a burst; an empty one if there is no such region.
     #[inline]
-    pub fn window(&self, index: usize) -> Window<'_> {
-        let none = Window { guest: 0, size: 0, at: std::ptr::null_mut(), memory: PhantomData };
-        self.regions.get(index).map_or(none, |r| Window {
+    pub fn cached_region(&self, index: usize) -> CachedRegion<'_> {
+        let none = CachedRegion { guest: 0, size: 0, at: std::ptr::null_mut(), memory: PhantomData };
+        self.regions.get(index).map_or(none, |r| CachedRegion {
             guest: r.layout.guest,
             size: r.layout.size,
             at: r.at,
@@ -232,14 +232,14 @@ impl GuestMemory {
 
 /// One region, copied for a burst so that its fields stay in registers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window<'m> {
+pub(crate) struct CachedRegion<'m> {
     guest: u64,
     size: u64,
     at: *mut u8,
     memory: PhantomData<&'m GuestMemory>,
 }
 
-impl<'m> Window<'m> {
+impl<'m> CachedRegion<'m> {
     /// The `len` bytes at a guest-physical address; `None`: they are not all in this region.
     #[inline(always)]
     pub fn part(&self, address: u64, len: u32) -> Option<Part<'m>> {
@@ -250,7 +250,7 @@ impl<'m> Window<'m> {
 }
 
 /// Bytes of a cache line.
-pub(crate) const LINE: usize = 64;
+pub(crate) const CACHE_LINE: usize = 64;
 
 /// A range of guest memory within one region.
 #[derive(Clone, Copy, Debug)]
@@ -307,7 +307,7 @@ impl<'m> Part<'m> {
     ///
     /// The piece is mapped and readable for its length.
     #[inline(always)]
-    pub unsafe fn write_outside(&self, piece: Piece) -> usize {
+    pub unsafe fn write_guest_piece(&self, piece: Piece) -> usize {
         let n = self.len().min(piece.len);
         // SAFETY: this part is writable for `n` bytes, as in `write`; the caller guarantees that the piece is readable.
         unsafe { copy::between(piece.at, self.at, n) };
@@ -352,14 +352,14 @@ impl<'m> Part<'m> {
     /// Prefetches the cache lines of bytes `range`, for reading.
     #[inline(always)]
     pub fn prefetch(&self, range: Range<usize>) {
-        range.step_by(LINE).for_each(|n| cpu::prefetch_at(self.at.wrapping_add(n)));
+        range.step_by(CACHE_LINE).for_each(|n| cpu::prefetch_at(self.at.wrapping_add(n)));
     }
 
     /// Prefetches the first two cache lines of the `len` bytes that are read from a buffer.
     #[inline(always)]
     pub fn prefetch_first(&self, len: usize) {
         cpu::prefetch_at(self.at);
-        cpu::prefetch_at(self.at.wrapping_add(LINE.min(len.saturating_sub(1))));
+        cpu::prefetch_at(self.at.wrapping_add(CACHE_LINE.min(len.saturating_sub(1))));
     }
 
     /// As [`Part::prefetch_first`], for writing a packet with a virtio header of `header` bytes.
@@ -369,18 +369,18 @@ impl<'m> Part<'m> {
     /// packet.
     #[inline(always)]
     pub fn prefetch_first_for_write(&self, header: usize, len: usize) {
-        if (self.at.addr() + header).is_multiple_of(LINE) {
+        if (self.at.addr() + header).is_multiple_of(CACHE_LINE) {
             cpu::prefetch_at(self.at);
         } else {
             cpu::prefetch_write_at(self.at);
         }
-        cpu::prefetch_write_at(self.at.wrapping_add(LINE.min(len.saturating_sub(1))));
+        cpu::prefetch_write_at(self.at.wrapping_add(CACHE_LINE.min(len.saturating_sub(1))));
     }
 
     /// Prefetches the cache lines of bytes `range`, for writing.
     #[inline(always)]
     pub fn prefetch_write(&self, range: Range<usize>) {
-        range.step_by(LINE).for_each(|n| cpu::prefetch_write_at(self.at.wrapping_add(n)));
+        range.step_by(CACHE_LINE).for_each(|n| cpu::prefetch_write_at(self.at.wrapping_add(n)));
     }
 }
 
@@ -417,18 +417,24 @@ pub(crate) mod tests {
         assert_eq!(addresses, [0x1ffe, 0x1fff, 0x2063].map(Some));
         assert_eq!(memory.at_user_address(0x7f00_0000_2001, 2).unwrap().read(&mut read), 2);
         assert_eq!(&read[..2], b"bc");
-        let window = memory.window(1);
-        assert!(window.part(0x2000, 0x1000).is_some() && window.part(0x2fff, 1).is_some());
+        let cached_region = memory.cached_region(1);
+        assert!(cached_region.part(0x2000, 0x1000).is_some() && cached_region.part(0x2fff, 1).is_some());
         for (address, len) in [(0x2000, 0x1001), (0x3000, 0), (0x1fff, 1), (0x2fff, 2), (u64::MAX, u32::MAX)]
         {
-            assert!(window.part(address, len).is_none() && memory.window(2).part(address, len).is_none());
+            assert!(
+                cached_region.part(address, len).is_none()
+                    && memory.cached_region(2).part(address, len).is_none()
+            );
         }
-        assert_eq!(window.part(0x2000, 12).unwrap().read_header().unwrap().0.to_le_bytes()[..3], *b"abc");
-        let header = window.part(0x2000, 12).unwrap();
+        assert_eq!(
+            cached_region.part(0x2000, 12).unwrap().read_header().unwrap().0.to_le_bytes()[..3],
+            *b"abc"
+        );
+        let header = cached_region.part(0x2000, 12).unwrap();
         for words in [(7, 9), (7, 9), (7, 8), (6, 8)] {
             assert_eq!((header.set_header(words), header.read_header()), (true, Some(words)));
         }
-        let short = window.part(0x2000, 11).unwrap();
+        let short = cached_region.part(0x2000, 11).unwrap();
         assert!(short.read_header().is_none() && !short.set_header((0, 0)));
         for (address, len) in [(0xfff, 1), (0x3000, 1), (u64::MAX, 1), (0, 100)] {
             assert!(memory.part(address, len, &mut last_region).is_none(), "{address:#x}");

@@ -99,7 +99,7 @@ pub enum ReadResult {
     /// A complete message.
     Message(Message),
     /// The message is not complete yet.
-    Nothing,
+    Incomplete,
     /// The peer closed the socket, or the socket failed.
     Ended,
     /// The data is not a valid message of this protocol.
@@ -134,8 +134,8 @@ impl Inbox {
             match self.receive(socket, wanted) {
                 Ok(Some(0)) => return ReadResult::Ended,
                 Ok(Some(_)) => {}
-                Ok(None) => return ReadResult::Broken("too many descriptors came with it"),
-                Err(Errno::AGAIN) => return ReadResult::Nothing,
+                Ok(None) => return ReadResult::Broken("the message has too many file descriptors"),
+                Err(Errno::AGAIN) => return ReadResult::Incomplete,
                 Err(Errno::INTR) => {}
                 Err(_) => return ReadResult::Ended,
             }
@@ -231,7 +231,7 @@ mod tests {
         let two =
             [Message::new(2, &[7; 8], &closing()).bytes, Message::new(1, &[], &closing()).bytes].concat();
         for byte in &two[..19] {
-            assert!(matches!(inbox.read(&ours), ReadResult::Nothing));
+            assert!(matches!(inbox.read(&ours), ReadResult::Incomplete));
             peer.write_all(&[*byte]).unwrap();
         }
         peer.write_all(&two[19..]).unwrap();

@@ -10,13 +10,13 @@ use super::notify::Notify;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-const NO_RING: u16 = u16::MAX;
+const NO_PAIR: u16 = u16::MAX;
 
 /// A set of queue pairs, one bit each.
 #[derive(Debug, Default)]
-struct Bits([AtomicU64; MAX_PAIRS / 64]);
+struct PairSet([AtomicU64; MAX_PAIRS / 64]);
 
-impl Bits {
+impl PairSet {
     fn get(&self, i: usize) -> bool {
         self.0.get(i / 64).is_some_and(|w| w.load(Ordering::Relaxed) & (1 << (i % 64)) != 0)
     }
@@ -55,9 +55,9 @@ pub struct PortState {
     /// How often a guest connected or disconnected.
     connections: AtomicU64,
     /// The queue pairs in which the guest has enabled the ring that it sends on.
-    from_guest: Bits,
+    from_guest: PairSet,
     /// The queue pairs in which the guest has enabled the ring that it receives on.
-    to_guest: Bits,
+    to_guest: PairSet,
     /// For each sender, the queue pair whose ring it fills.
     sender_pairs: [AtomicU16; MAX_PAIRS],
     /// Limits the log lines that the guest causes.
@@ -80,9 +80,9 @@ impl PortState {
             numa: AtomicI32::new(-1),
             seq: AtomicU64::new(1),
             connections: AtomicU64::new(0),
-            from_guest: Bits::default(),
-            to_guest: Bits::default(),
-            sender_pairs: [const { AtomicU16::new(NO_RING) }; MAX_PAIRS],
+            from_guest: PairSet::default(),
+            to_guest: PairSet::default(),
+            sender_pairs: [const { AtomicU16::new(NO_PAIR) }; MAX_PAIRS],
             log: Budget::default(),
             remap_lock: Mutex::new(()),
             notify,
@@ -148,7 +148,7 @@ impl PortState {
     }
 
     /// Sets the number of queue pairs that senders use.
-    pub fn spread_over(&self, pairs: usize) {
+    pub fn distribute_senders(&self, pairs: usize) {
         self.spread.store(pairs.clamp(1, MAX_PAIRS), Ordering::Relaxed);
         self.remap();
     }
@@ -185,7 +185,7 @@ impl PortState {
     }
 
     /// Marks all rings as disabled.
-    pub fn all_off(&self) {
+    pub fn disable_all_rings(&self) {
         self.from_guest.clear();
         self.to_guest.clear();
         self.remap();
@@ -194,9 +194,9 @@ impl PortState {
 
     /// The queue pair whose ring sender `slot` fills; `None` if no ring is enabled.
     #[inline]
-    pub fn ring_of(&self, slot: usize) -> Option<u16> {
+    pub fn pair_of_sender(&self, slot: usize) -> Option<u16> {
         let pair = self.sender_pairs[slot % MAX_PAIRS].load(Ordering::Relaxed);
-        (pair != NO_RING).then_some(pair)
+        (pair != NO_PAIR).then_some(pair)
     }
 
     /// Assigns rings to senders. Each sender fills the ring of its own pair if that ring is enabled. The other senders are distributed
@@ -209,7 +209,7 @@ impl PortState {
         for (slot, entry) in self.sender_pairs.iter().enumerate() {
             let own = slot % pairs;
             let pair = if self.to_guest.get(own) { Some(own) } else { others.next() };
-            entry.store(pair.map_or(NO_RING, |p| p as u16), Ordering::Relaxed);
+            entry.store(pair.map_or(NO_PAIR, |p| p as u16), Ordering::Relaxed);
         }
     }
 }
@@ -222,19 +222,19 @@ mod tests {
     #[test]
     fn senders_use_enabled_rings() {
         let port = PortState::new("/s", Notify::default());
-        assert_eq!(port.ring_of(0), None);
+        assert_eq!(port.pair_of_sender(0), None);
         port.set_to_guest(0, true);
-        assert_eq!((port.ring_of(0), port.ring_of(7)), (Some(0), Some(0)));
+        assert_eq!((port.pair_of_sender(0), port.pair_of_sender(7)), (Some(0), Some(0)));
         for pair in 1..4 {
             port.set_to_guest(pair, true);
         }
-        port.spread_over(4);
-        assert_eq!([0, 1, 2, 3, 5].map(|s| port.ring_of(s)), [0, 1, 2, 3, 1].map(Some));
+        port.distribute_senders(4);
+        assert_eq!([0, 1, 2, 3, 5].map(|s| port.pair_of_sender(s)), [0, 1, 2, 3, 1].map(Some));
         port.set_to_guest(1, false);
         port.set_to_guest(3, false);
-        assert_eq!([0, 1, 2, 3].map(|s| port.ring_of(s)), [0, 0, 2, 2].map(Some));
-        port.all_off();
-        assert_eq!(port.ring_of(2), None);
+        assert_eq!([0, 1, 2, 3].map(|s| port.pair_of_sender(s)), [0, 0, 2, 2].map(Some));
+        port.disable_all_rings();
+        assert_eq!(port.pair_of_sender(2), None);
     }
 
     #[test]

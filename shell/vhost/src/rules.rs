@@ -129,7 +129,9 @@ impl fmt::Display for Refusal {
             Refusal::LogOffset => f.write_str("the log does not begin where its file does"),
             Refusal::Memory(why) => f.write_str(why),
             Refusal::FileDescriptor => f.write_str("a descriptor is of the wrong kind"),
-            Refusal::NoMemory => f.write_str("no memory is left for it"),
+            Refusal::NoMemory => {
+                f.write_str("the switch has no memory or file descriptor left for the request")
+            }
         }
     }
 }
@@ -168,7 +170,7 @@ impl Rules {
         Rules { inflight: true, ..Rules::default() }
     }
 
-    /// Checks whether the library may execute this message. `features`: the features negotiated so far.
+    /// Checks whether the back-end may execute this message. `features`: the features negotiated so far.
     pub fn before(&mut self, features: u64, message: Message<'_>) -> Result<(), Refusal> {
         self.features = features;
         let fields = Fields(message.payload);
@@ -207,7 +209,8 @@ impl Rules {
         Ok(())
     }
 
-    /// The state of ring `number`. The library has checked that the number is valid.
+    /// The state of ring `number`. DPDK's library has checked the number. The back-end in this crate checks
+    /// it later, and refuses the message if the number is invalid.
     fn ring(&mut self, number: u32) -> &mut Ring {
         let number = number as usize % (2 * MAX_PAIRS);
         if self.rings.len() <= number {

@@ -64,11 +64,11 @@ pub fn cycles(imports: &Imports) -> Vec<BTreeSet<PathBuf>> {
 }
 
 fn reachable<'i>(from: &'i PathBuf, imports: &'i Imports) -> BTreeSet<&'i PathBuf> {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
-    while let Some(file) = open.pop() {
-        open.extend(imports.get(file).into_iter().flatten().filter(|next| seen.insert(*next)));
+    let (mut reached, mut to_visit) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = to_visit.pop() {
+        to_visit.extend(imports.get(file).into_iter().flatten().filter(|next| reached.insert(*next)));
     }
-    seen
+    reached
 }
 
 /// Returns the path of a file's module. `src/path/mod.rs` and `src/path.rs` are the module `path`; `lib.rs` and `main.rs` are

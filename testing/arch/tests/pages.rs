@@ -22,12 +22,12 @@ fn files_of_the_paths_exist() {
     for cell in first_cells(paths) {
         let mut folder = PathBuf::from("core/datapath/src");
         for name in cell.into_iter().filter(|name| name.ends_with(".rs") || name.ends_with('/')) {
-            let whole = ["core/", "shell/", "bin/"].iter().any(|part| name.starts_with(part));
-            let path = if whole { PathBuf::from(name) } else { folder.join(name) };
+            let is_from_root = ["core/", "shell/", "bin/"].iter().any(|part| name.starts_with(part));
+            let path = if is_from_root { PathBuf::from(name) } else { folder.join(name) };
             if !root().join(&path).exists() {
                 missing.push(path.clone());
             }
-            if let Some(parent) = path.parent().filter(|_| whole) {
+            if let Some(parent) = path.parent().filter(|_| is_from_root) {
                 folder = Path::to_path_buf(parent);
             }
         }

@@ -64,8 +64,8 @@ fn every_key_that_is_read_is_in_the_table() {
     let mut wrong = Vec::new();
     for (path, text) in readers() {
         for line in text.lines() {
-            let strangers = literal_keys(line).into_iter().filter(|key| !known.contains(key));
-            wrong.extend(strangers.map(|key| format!("{}: \"{key}\"", path.display())));
+            let unknown = literal_keys(line).into_iter().filter(|key| !known.contains(key));
+            wrong.extend(unknown.map(|key| format!("{}: \"{key}\"", path.display())));
         }
     }
     assert!(wrong.is_empty(), "not in core/settings:\n{}", wrong.join("\n"));
@@ -82,7 +82,7 @@ fn what_has_an_effect_is_read() {
         let upper = literal.to_uppercase().replace('-', "_");
         let by_name = used.iter().any(|word| *word == upper || word.ends_with(&format!("_{upper}")));
         if !by_name && !code.contains(&format!("\"{literal}\"")) && !code.contains(&format!(",{literal}\"")) {
-            idle.push(s.place());
+            idle.push(s.full_name());
         }
     }
     assert!(idle.is_empty(), "the table says that these have an effect, but nothing reads them: {idle:?}");

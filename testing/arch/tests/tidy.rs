@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Maximum number of code lines of a file, without tests.
 const LINES_MAX: usize = 600;
 
-/// Names that `core/` must not use. It gets the time and packets as arguments and returns what to do.
+/// Names that `core/` must not use: its functions get the time and packets as arguments, and do no I/O.
 const IMPURE: [&str; 8] = [
     "std::time::Instant",
     "SystemTime",

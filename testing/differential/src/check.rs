@@ -393,12 +393,13 @@ impl Pair {
             if tunnels {
                 ours = expected::masks::with_masks_of(&stock, &ours, "actions:");
             }
-            let of_ports = expected::megaflows::of_ports(&stock, &ours);
-            if of_ports == ours.trim_end() {
+            let without_drops_of_unknown_tunnels =
+                expected::megaflows::without_drops_of_unknown_tunnels(&stock, &ours);
+            if without_drops_of_unknown_tunnels == ours.trim_end() {
                 return (stock, ours);
             }
             dropped.set(true);
-            (stock, of_ports)
+            (stock, without_drops_of_unknown_tunnels)
         };
         let mut raw = Default::default();
         let query = |pair: &mut Pair| {
@@ -470,20 +471,20 @@ impl Pair {
         self.ours.ctl("ofproto/trace", &args.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Repeats a query to both switches until the replies are equal, for a limited time. If `adds` is set, each reply contains
-    /// only what is new.
+    /// Repeats a query to both switches until the replies are equal, for a limited time. If `is_incremental` is set,
+    /// each reply contains only the lines that are new since the last one.
     fn query_until_equal(
         &mut self,
         what: &'static str,
         mut ask: impl FnMut(&mut Pair) -> io::Result<(String, String)>,
-        adds: bool,
+        is_incremental: bool,
     ) -> io::Result<Option<Difference>> {
         let deadline = Instant::now() + SETTLE_TIME;
         let (mut stock, mut ours) = ask(self)?;
         while stock != ours && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
             let (more_stock, more_ours) = ask(self)?;
-            if adds {
+            if is_incremental {
                 for (text, more) in [(&mut stock, more_stock), (&mut ours, more_ours)] {
                     *text = normalize::sorted_lines(&format!("{text}\n{more}"));
                 }

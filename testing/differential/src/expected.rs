@@ -15,7 +15,7 @@ pub mod outputs;
 mod recomputed;
 
 /// Assertions that fail in the stock switch (3.1 or 3.7.1) and end it, with their causes.
-const KNOWN_ASSERTIONS: &[(&str, &str)] = &[
+const EXPECTED_ASSERTIONS: &[(&str, &str)] = &[
     (
         "assertion !dp_packet_is_eth(packet) failed in push_eth()",
         "ends: it pushes an Ethernet header onto a packet that has one",
@@ -45,16 +45,16 @@ const CHECK_PKT_LARGER: &str = "check_pkt_larger(";
 /// Datapath actions that contain nested lists of actions.
 const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
 
-/// Returns the cause of an expected end of the stock switch, given its log.
-pub fn end_cause(log: &str) -> Option<&'static str> {
-    KNOWN_ASSERTIONS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
+/// Returns the cause of an expected abort of the stock switch, given its log.
+pub fn abort_cause(log: &str) -> Option<&'static str> {
+    EXPECTED_ASSERTIONS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
 }
 
 /// Returns the name of the expected difference between two traces, if there is one. `is_3_1`: the stock switch is version 3.1, not
 /// 3.7.1.
 pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
-    type Alike = fn(&str, &str) -> bool;
-    const OF_3_1: [(&str, Alike); 6] = [
+    type IsExpected = fn(&str, &str) -> bool;
+    const OF_3_1: [(&str, IsExpected); 6] = [
         ("trace: action set executed again", action_set_again),
         ("trace: learned from an action set executed again", learned::from_action_set_again),
         ("trace: action set in a branch", action_set_in_branch),
@@ -62,7 +62,7 @@ pub fn trace(stock: &str, ours: &str, is_3_1: bool) -> Option<&'static str> {
         ("trace: context headers of NSH type 2", contexts_of_type_2),
         ("trace: write to context headers of NSH type 2", written_contexts_of_type_2),
     ];
-    let named: [(_, Alike); 10] = [
+    let named: [(_, IsExpected); 10] = [
         ("trace: header around a copy", copies::is_expected),
         ("trace: action set of the other branch", other_branch_action_set),
         ("trace: frame below an MPLS label", frame_below_a_label),
@@ -548,9 +548,9 @@ mod tests {
     #[test]
     fn an_end_by_another_assertion_is_not_expected() {
         assert!(
-            end_cause("EMER|lib/packets.c:273: assertion !dp_packet_is_eth(packet) failed in push_eth()")
+            abort_cause("EMER|lib/packets.c:273: assertion !dp_packet_is_eth(packet) failed in push_eth()")
                 .is_some()
         );
-        assert!(end_cause("EMER|lib/packets.c:1: assertion x failed in push_eth()").is_none());
+        assert!(abort_cause("EMER|lib/packets.c:1: assertion x failed in push_eth()").is_none());
     }
 }

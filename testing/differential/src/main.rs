@@ -100,11 +100,11 @@ fn main() -> ExitCode {
 #[derive(Default)]
 struct Counts {
     done: u64,
-    /// Number of unexpected differences, and of unexpected ends of a switch.
+    /// Number of unexpected differences, and of unexpected aborts of a switch.
     found: usize,
     /// Number of differences that a second run did not reproduce.
     not_reproduced: usize,
-    /// Number of cases in which the stock switch ended as expected.
+    /// Number of cases in which the stock switch aborted as expected.
     ended: usize,
     /// Number of cases in which the stock switch did not reply within the time limit.
     busy: usize,
@@ -144,7 +144,7 @@ fn run(o: &Options) -> io::Result<bool> {
         counts.add(&mut pair, seed);
         match ended(&mut pair, outcome.is_err()) {
             Some((name, log)) => {
-                match expected::end_cause(&log).filter(|_| name == "stock") {
+                match expected::abort_cause(&log).filter(|_| name == "stock") {
                     Some(why) => {
                         println!("case {seed} {}", why.replace("ends:", "ends the stock switch:"));
                         counts.ended += 1;
@@ -249,8 +249,8 @@ fn repeat_case(
 }
 
 /// Returns the name and the log of the switch that has ended, if one has.
-fn ended(pair: &mut Pair, silence: bool) -> Option<(&'static str, String)> {
-    [&mut pair.stock, &mut pair.ours].into_iter().find_map(|s| Some((s.name, s.ended(silence)?)))
+fn ended(pair: &mut Pair, is_reply_missing: bool) -> Option<(&'static str, String)> {
+    [&mut pair.stock, &mut pair.ours].into_iter().find_map(|s| Some((s.name, s.ended(is_reply_missing)?)))
 }
 
 fn print(seed: u64, smallest: &Minimal) {

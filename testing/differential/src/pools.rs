@@ -29,7 +29,8 @@ pub const IPS: [[u8; 4]; 7] = [
 /// Layer 4 ports.
 pub const PORTS: [u16; 7] = [53, 80, 443, 1000, 1001, 1002, 8080];
 
-/// VLANs that the ports of the bridges carry, and one that they do not.
+/// VLAN IDs: two that the ports of the bridges are configured with, one that no port is configured with, and
+/// 0 (a priority tag).
 pub const VLANS: [u16; 4] = [10, 20, 30, 0];
 
 /// Last bytes of IPv6 addresses.
@@ -62,7 +63,7 @@ pub fn mac(rng: &mut Rng) -> [u8; 6] {
     mac
 }
 
-/// An IPv4 address as text, half of the time with a mask.
+/// An IPv4 address as text, in five of eight cases with a mask.
 pub fn ip_text(rng: &mut Rng) -> String {
     let address = std::net::Ipv4Addr::from(rng.pick(&IPS));
     match rng.below(8) {

@@ -89,6 +89,7 @@ pub struct Switch {
     replies: Replies,
     /// Another connection, for a reply that takes long. The switch reads it first.
     slow_appctl: UnixStream,
+    /// For each of `ALL_PORTS`: the offset in its pcap file up to which `outputs` has read it, in bytes.
     read_until: Vec<u64>,
     /// Whether a command got no reply within the time limit.
     timed_out: bool,
@@ -358,10 +359,11 @@ impl Switch {
         self.processes.iter_mut().all(|p| matches!(p.try_wait(), Ok(None)))
     }
 
-    /// Returns the daemon's log if a process has ended. If a reply is missing (`silence`), it waits some time for the end of a
+    /// Returns the daemon's log if a process has ended. If a reply is missing (`is_reply_missing`), it waits some time for the end of a
     /// process, because a process stops replying before it ends.
-    pub fn ended(&mut self, silence: bool) -> Option<String> {
-        let deadline = Instant::now() + if silence { Duration::from_secs(5) } else { Duration::ZERO };
+    pub fn ended(&mut self, is_reply_missing: bool) -> Option<String> {
+        let deadline =
+            Instant::now() + if is_reply_missing { Duration::from_secs(5) } else { Duration::ZERO };
         while self.is_running() {
             if Instant::now() >= deadline {
                 return None;

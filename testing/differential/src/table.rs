@@ -197,7 +197,7 @@ fn register(rng: &mut Rng) -> String {
         10 => rng
             .pick(&["ct_state=-trk", "ct_state=+trk", "ct_mark=0x1/0x1", "ct_zone=5", "ct_label=0x1/0x1"])
             .to_owned(),
-        11 => rng.pick(&["packet_type=(0,0)", "in_port_oxm=0", "dl_type=0x1234"][..1]).to_owned(),
+        11 => rng.pick(&["packet_type=(0,0)"]).to_owned(),
         12 => format!("reg{}={n:#x}", rng.pick(&[3, 7, 15])),
         13 => format!("dp_hash={n:#x}/0x3"),
         0 => format!("reg{}={:#x}/0xff", rng.below(3), n),

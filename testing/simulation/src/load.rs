@@ -68,7 +68,7 @@ struct Source {
     /// Mean demand, in cores.
     mean: f64,
     /// Logarithm of the factor by which the demand differs from its mean.
-    wander: f64,
+    log_deviation: f64,
     /// Phase of `drifting`, in periods.
     phase: f64,
     /// State of `onoff`.
@@ -93,7 +93,7 @@ impl Load {
         let source = |(i, weight): (usize, f64)| Source {
             // No single queue needs more than a core: such a queue would make every policy fail.
             mean: (weight * scale).min(0.9),
-            wander: 0.0,
+            log_deviation: 0.0,
             phase: i as f64 * 0.37,
             on: true,
         };
@@ -105,7 +105,7 @@ impl Load {
         let (kind, random, t) = (self.kind, &mut self.random, self.second as f64);
         self.second += 1;
         let demand = |s: &mut Source| {
-            s.wander = 0.98 * s.wander + 0.04 * random.normal();
+            s.log_deviation = 0.98 * s.log_deviation + 0.04 * random.normal();
             let factor = match kind {
                 Kind::Stable => 1.0,
                 Kind::Drifting => 1.0 + 0.8 * (std::f64::consts::TAU * (t / PERIOD + s.phase)).sin(),
@@ -114,7 +114,7 @@ impl Load {
                     if s.on { 1.7 } else { 0.15 }
                 }
             };
-            (s.mean * s.wander.exp() * factor).min(1.0)
+            (s.mean * s.log_deviation.exp() * factor).min(1.0)
         };
         self.sources.iter_mut().map(demand).collect()
     }

@@ -166,7 +166,8 @@ impl Switch {
     }
 
     fn run_variance(&mut self, algorithm: Algorithm) {
-        if !self.balancer.is_time(self.now) || !self.overloads.iter().any(Overload::lasts_a_minute) {
+        if !self.balancer.begin_check_if_due(self.now) || !self.overloads.iter().any(Overload::lasts_a_minute)
+        {
             return;
         }
         let cycles = (INTERVAL.0 as f64 / 1000.0 * HZ) as u64;

@@ -139,17 +139,16 @@ fn median_and_max(loads: &[HypervisorLoad], of: impl Fn(&HypervisorLoad) -> usiz
 
 /// Prints a table of regions: the median over the hypervisors, and the maximum in brackets.
 pub fn print() {
-    println!("| hypervisors | which | tunnels | with traffic | ports known | flows | BFD packets/s |");
+    println!("| hypervisors | role | tunnels | with traffic | ports known | flows | BFD packets/s |");
     println!("|---|---|---|---|---|---|---|");
     for hypervisors in [100, 1000, 3000, 10_000] {
         let region = Region { hypervisors, guests: 20, gateways: (hypervisors / 50).max(2) };
         let loads = region.loads(1);
-        for (which, some) in
-            [("computes", &loads[region.gateways..]), ("gateways", &loads[..region.gateways])]
+        for (role, some) in [("computes", &loads[region.gateways..]), ("gateways", &loads[..region.gateways])]
         {
             let of = |get: fn(&HypervisorLoad) -> usize| median_and_max(some, get);
             println!(
-                "| {hypervisors} | {which} | {} | {} | {} | {} | {} |",
+                "| {hypervisors} | {role} | {} | {} | {} | {} | {} |",
                 of(|c| c.tunnels),
                 of(|c| c.used_tunnels),
                 of(|c| c.ports),

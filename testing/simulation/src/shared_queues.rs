@@ -64,7 +64,7 @@ pub struct FloodResult {
     pub shared: f64,
     /// Bursts that lost a packet, in percent.
     pub hit: f64,
-    /// Lost packets, in percent.
+    /// Packets of bursts that were lost, in percent.
     pub lost: f64,
 }
 
@@ -165,7 +165,9 @@ pub const SETS: [(u64, u64); 5] = [(1, 16_384), (16, 1024), (64, 256), (128, 128
 
 /// Prints the table.
 pub fn print() {
-    println!("| queues x depth | hash | flood | flows beside it % | bursts hit % | loss of victims % |");
+    println!(
+        "| queues x depth | hash | flood | flows that share a queue with the flood, % | bursts hit % | loss of victims % |"
+    );
     println!("|---|---|---|---|---|---|");
     let floods = [
         ("none", Flood::No),
@@ -190,7 +192,7 @@ pub fn print() {
 mod tests {
     use super::*;
 
-    /// More queues leave fewer flows beside a flood. A flood of many flows reaches every queue that is selected by flow, and
+    /// With more queues, fewer flows share a queue with a flood. A flood of many flows reaches every queue that is selected by flow, and
     /// only one of the queues that are selected by port. Many short queues lose bursts that fewer and longer queues with the same
     /// memory can store.
     #[test]

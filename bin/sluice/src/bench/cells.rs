@@ -1,14 +1,14 @@
 //! The experiments and their cells. A cell is one measurement: a cache under one kind of traffic.
 
 use super::traffic::Distribution;
-use flowcache::{Choice, Kind};
+use flowcache::{CacheParams, Kind};
 
 /// One measurement.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// Name of the cache in the report.
     pub cache: &'static str,
-    pub choice: Choice,
+    pub cache_params: CacheParams,
     pub flows: usize,
     pub subtables: usize,
     pub megaflows: usize,
@@ -38,10 +38,10 @@ const CD: CacheConfig = ("cd", Kind::Cd, 0, false);
 const EMC_DFC: CacheConfig = ("emc+dfc", Kind::Dfc, 100, false);
 const EMC_CD: CacheConfig = ("emc+cd", Kind::Cd, 100, false);
 
-fn choice((_, kind, emc_insert_inv_prob, smc): CacheConfig) -> Choice {
+fn cache_params((_, kind, emc_insert_inv_prob, smc): CacheConfig) -> CacheParams {
     match kind {
-        Kind::Unified => Choice::default(),
-        kind => Choice { kind, emc_insert_inv_prob, smc },
+        Kind::Unified => CacheParams::default(),
+        kind => CacheParams { kind, emc_insert_inv_prob, smc },
     }
 }
 
@@ -57,7 +57,7 @@ impl Size {
         let flows = flows.min(self.flows);
         Cell {
             cache: config.0,
-            choice: choice(config),
+            cache_params: cache_params(config),
             flows,
             subtables: 5,
             megaflows: 20,

@@ -23,9 +23,9 @@ const DST: usize = 30;
 pub struct CellResult {
     /// Nanoseconds per packet: minimum, median, maximum of the windows.
     pub ns: [f64; 3],
-    /// Share of the packets that were found in the first-level cache, 0 to 1.
+    /// Share of the packets that were front hits (the megaflow that the port used last, or an EMC), 0 to 1.
     pub front: f64,
-    /// Share of the packets that were found in the second-level cache, 0 to 1.
+    /// Share of the packets that were found in the flow cache and were not front hits, 0 to 1.
     pub cache: f64,
     /// Share of the packets that were found in the subtables, 0 to 1.
     pub table: f64,
@@ -103,7 +103,7 @@ impl Fixture {
         // Leave space in the limit: replaced megaflows count until they are freed at the end of the window.
         let max_flows = cell.megaflows + 16_384;
         let datapath = Datapath::new(&Config { max_flows, seed: 42, ..Config::default() });
-        datapath.set_flow_cache(cell.choice);
+        datapath.set_flow_cache(cell.cache_params);
         for no in [1, 2] {
             // Cannot fail: the new datapath has no port with this number.
             let _ = datapath.add_port(PortNo(no), vec![Box::new(Sink)]);
@@ -139,7 +139,7 @@ impl Fixture {
 
     /// Returns nanoseconds per packet, without the time to replace megaflows.
     fn run(&mut self, cell: &Cell, packets: usize) -> f64 {
-        let (mut n, mut churned, mut not_ours) = (0, 0.0, 0);
+        let (mut n, mut churned, mut replace_ns) = (0, 0.0, 0);
         let start = thread_ns();
         while n < packets {
             self.worker.poll(Millis(self.now), Cycles(self.now));
@@ -150,11 +150,11 @@ impl Fixture {
                     self.replace(cell);
                     churned += 1.0;
                 }
-                not_ours += thread_ns() - pause;
+                replace_ns += thread_ns() - pause;
             }
         }
         self.now += 1000;
-        let took = thread_ns() - start - not_ours;
+        let took = thread_ns() - start - replace_ns;
         self.datapath.maintain(Millis(self.now));
         took as f64 / n as f64
     }

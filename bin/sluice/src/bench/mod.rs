@@ -23,7 +23,8 @@ use std::process::ExitCode;
 
 const OPTIONS: [Opt; 3] = [
     opt("out", Some('o'), Takes::Value).described("DIR", "writes caches.csv and caches.md there"),
-    opt("only", None, Takes::Value).described("LETTERS", "of the experiments, as in \"ab\""),
+    opt("only", None, Takes::Value)
+        .described("LETTERS", "runs only the experiments with these letters, as in \"ab\""),
     opt("quick", Some('q'), Takes::Nothing)
         .described("", "shorter windows and fewer flows: to see that it runs"),
 ];
@@ -48,7 +49,7 @@ pub fn page() -> Page {
         options: options(),
         notes: vec![(
             "Experiments",
-            "(a) misses of exact match caches with one and with two places for a flow\n\
+            "(a) misses of exact match caches with one and with two entry positions for a flow\n\
              (b) every cache by flows and subtables\n\
              (c) every cache by distribution, megaflows and churn\n\
              (d) the large caches at a million flows, and their memory in huge pages: run it with and without \

@@ -43,7 +43,7 @@ pub fn answer(call: &Call, parsed: &Parsed) -> Option<Result<(), Failure>> {
     // A capture filter without `--capture` is a query whether the filter is valid; an empty answer means that it is.
     if !parsed.has("capture") {
         let text = parsed.value("extcap-capture-filter").unwrap_or_default();
-        if let Err(e) = openflow::text::parse_flow(text, &flow::text::NoNames) {
+        if let Err(e) = openflow::text::parse_flow_filter(text, &flow::text::NoNames) {
             println!("{e}");
         }
         return Some(Ok(()));

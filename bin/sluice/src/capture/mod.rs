@@ -33,7 +33,7 @@ const OPTIONS: [Opt; 16] = [
     opt("port", Some('i'), Takes::Value)
         .described("PORT", "packets of this port; more than once: of each of these ports"),
     opt("datapath", None, Takes::Value)
-        .described("NAME", "the datapath, if there are several and no port tells it"),
+        .described("NAME", "the datapath; needed if there are several and no --port is given"),
     opt("rx", None, Takes::Nothing).described("", "packets that ports receive"),
     opt("tx", None, Takes::Nothing).described("", "packets that ports send"),
     opt("drops", None, Takes::Nothing)
@@ -137,8 +137,8 @@ fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
     let path = reply["socket"]
         .as_str()
         .ok_or_else(|| Failure::Unexpected("capture/start names no socket".into()))?;
-    let told = stream::copy(path, output, most).map_err(|e| fatal(e, "the capture has ended"))?;
-    eprintln!("{told}");
+    let summary = stream::copy(path, output, most).map_err(|e| fatal(e, "the capture has ended"))?;
+    eprintln!("{summary}");
     Ok(())
 }
 

@@ -38,17 +38,17 @@ impl Sink {
     /// Writes the buffer. Errors: `BrokenPipe` if the reader has closed the pipe; `TimedOut` if a signal has arrived and the reader has
     /// read nothing for [`GRACE_PERIOD`].
     pub fn flush(&mut self, signals: &Signals) -> io::Result<()> {
-        let (mut rest, mut read) = (&self.bytes[..], Instant::now());
+        let (mut rest, mut last_write) = (&self.bytes[..], Instant::now());
         while !rest.is_empty() {
             let mut fds = [PollFd::new(&self.to, PollFlags::OUT)];
             let is_ready = poll(&mut fds, Some(&SIGNAL_CHECK_INTERVAL)).is_ok_and(|n| n > 0);
             if is_ready {
                 match rustix::io::write(&self.to, &rest[..rest.len().min(WRITE_SIZE)]) {
-                    Ok(n) => (rest, read) = (&rest[n..], Instant::now()),
+                    Ok(n) => (rest, last_write) = (&rest[n..], Instant::now()),
                     Err(Errno::INTR | Errno::AGAIN) => {}
                     Err(e) => return Err(e.into()),
                 }
-            } else if signals.received().is_some() && read.elapsed() >= GRACE_PERIOD {
+            } else if signals.received().is_some() && last_write.elapsed() >= GRACE_PERIOD {
                 return Err(io::Error::new(ErrorKind::TimedOut, "the reader of the capture does not read"));
             }
         }

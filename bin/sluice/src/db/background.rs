@@ -27,7 +27,7 @@ pub struct Background {
     requests: VecDeque<Request>,
     signals: Signals,
     poll: PollLoop,
-    /// The foreground process was told that the command has begun.
+    /// Whether the start of the command was reported to the foreground process.
     start_reported: bool,
 }
 
@@ -66,7 +66,7 @@ impl Background {
     /// Reports that the command has begun, so that the foreground process can exit.
     pub fn report_started(&mut self) {
         if !std::mem::replace(&mut self.start_reported, true) {
-            self.daemon.ready_to_print();
+            self.daemon.ready_keep_stdio();
         }
     }
 

@@ -95,10 +95,10 @@ fn table_of(table: &TableSchema, columns: &[&Column], rows: &[Json]) -> Result<T
     }
     // Sort by UUID columns last: UUIDs are random, so the order would differ between databases of equal content.
     let is_uuid = |x: &usize| columns.get(*x).is_some_and(|c| c.ty.key.kind == AtomicType::Uuid);
-    let (random, telling): (Vec<usize>, Vec<usize>) = (0..columns.len()).partition(is_uuid);
+    let (uuid_columns, other_columns): (Vec<usize>, Vec<usize>) = (0..columns.len()).partition(is_uuid);
     data.sort_by(|a, b| {
         let by = |x: &usize| a.get(*x).zip(b.get(*x)).map_or(Ordering::Equal, |(a, b)| compare(a, b));
-        telling.iter().chain(&random).map(by).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        other_columns.iter().chain(&uuid_columns).map(by).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     });
     let cells = |values: Vec<Datum>| {
         values.into_iter().zip(columns).map(|(d, c)| Cell::Value(d, c.ty.clone().into())).collect()
@@ -124,10 +124,13 @@ pub fn backup(cx: &Context, args: &[String]) -> Done {
     }
     let mut session = connect_to_database(cx, args, 0)?;
     let schema = schema(&mut session.rpc, &session.database)?;
-    let lasting =
+    let is_backed_up =
         |t: &TableSchema, c: &Column| c.persistent && c.name != "_version" || t.columns[0].name == c.name;
-    let all: Vec<(&TableSchema, Vec<&Column>)> =
-        schema.tables.iter().map(|t| (t, t.columns.iter().filter(|c| lasting(t, c)).collect())).collect();
+    let all: Vec<(&TableSchema, Vec<&Column>)> = schema
+        .tables
+        .iter()
+        .map(|t| (t, t.columns.iter().filter(|c| is_backed_up(t, c)).collect()))
+        .collect();
     let answer = session.rpc.ask("transact", select(&session.database, &all))?;
     let mut body = Map::new();
     for (rows, (table, _)) in rows(&answer, &all)?.into_iter().zip(&all) {
@@ -177,9 +180,9 @@ pub fn restore(cx: &Context, args: &[String]) -> Done {
     let mut bytes = Vec::new();
     stdin.read_to_end(&mut bytes).map_err(|e| runtime::error_text(&e))?;
     let backup = read(&bytes)?;
-    let there = schema(&mut session.rpc, &session.database)?;
-    if *backup.schema().as_ref() != there && !cx.options.force {
-        let (ours, theirs) = (&backup.schema().version, &there.version);
+    let server_schema = schema(&mut session.rpc, &session.database)?;
+    if *backup.schema().as_ref() != server_schema && !cx.options.force {
+        let (ours, theirs) = (&backup.schema().version, &server_schema.version);
         let differ = match ours == theirs {
             true => format!("backup schema and database schema are both version {ours} but still differ"),
             false => {

@@ -212,9 +212,9 @@ fn print_failure(cx: &Context, db: &Database, request: &Json, outcome: Outcome) 
     match outcome {
         Outcome::Failed(results) => {
             // If the request is not a transaction on this database, the result is a single error and not a list.
-            let whole = request.get(0).and_then(Json::as_str) != Some(&db.schema().name);
+            let is_single_error = request.get(0).and_then(Json::as_str) != Some(&db.schema().name);
             let answer = Json::Array(results);
-            print(&cx.json(answer.get(0).filter(|_| whole).unwrap_or(&answer)))
+            print(&cx.json(answer.get(0).filter(|_| is_single_error).unwrap_or(&answer)))
         }
         // A `wait` operation has failed. This process does not read the file again, so waiting would not help.
         _ => Err("the transaction waits for a condition that cannot become true".into()),

@@ -98,13 +98,13 @@ fn watch(
     }
     let server = session.rpc.name.clone();
     let failed = |e: std::io::Error| Fail::Message(format!("{server}: receive failed ({})", error_text(&e)));
-    let asked = session.rpc.send(form.methods().0, Json::Array(params)).map_err(failed)?;
+    let request_id = session.rpc.send(form.methods().0, Json::Array(params)).map_err(failed)?;
     let mut printer = Printer { cx, watched, form, first: true };
     let mut blocked = false;
     loop {
         match background.next(&mut session.rpc, blocked).map_err(failed)? {
             BackgroundEvent::Message(message) => {
-                if print_updates(&mut printer, &session, message, &asked)? {
+                if print_updates(&mut printer, &session, message, &request_id)? {
                     background.report_started();
                 }
             }
@@ -125,15 +125,15 @@ fn print_updates(
     printer: &mut Printer<'_>,
     session: &Session<'_>,
     message: Message,
-    asked: &Json,
+    request_id: &Json,
 ) -> Result<bool, Fail> {
     let (server, database) = (&session.rpc.name, &session.database);
     match message {
-        Message::Reply { result, id } if id == *asked => {
+        Message::Reply { result, id } if id == *request_id => {
             printer.initial(&result)?;
             return Ok(true);
         }
-        Message::Error { error, id } if id == *asked => {
+        Message::Error { error, id } if id == *request_id => {
             return Err(format!("{server}: {}", ovsdb::json::sorted_string(&error)).into());
         }
         Message::Notify { method, params } if method == printer.form.methods().1 => {
@@ -179,7 +179,7 @@ fn tables<'s>(
     condition: Option<&Json>,
 ) -> Result<(Vec<MonitoredTable<'s>>, Json), Fail> {
     let (server, database) = (&session.rpc.name, &session.database);
-    let (name, columns) = session.args.split_first().ok_or("which table?")?;
+    let (name, columns) = session.args.split_first().ok_or("missing argument TABLE")?;
     let mut watched = Vec::new();
     let mut requests = serde_json::Map::new();
     if name == "ALL" {
@@ -324,7 +324,7 @@ impl Printer<'_> {
 fn cells(watched: &MonitoredTable<'_>, uuid: &str, action: &str, row: Option<&Json>) -> Vec<Cell> {
     let value = |column: &&Column| match row.and_then(|row| row.get(&column.name)) {
         None => Cell::Empty,
-        Some(json) => match Datum::difference_from_json(json, &column.ty) {
+        Some(json) => match Datum::diff_from_json(json, &column.ty) {
             Ok(datum) => Cell::Value(datum, column.ty.clone().into()),
             Err(_) => Cell::Json(json.clone()),
         },

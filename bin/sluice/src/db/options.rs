@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
-use crate::remote::{Identity, TLS};
+use crate::remote::{TLS, TlsOptions};
 use crate::table::{Layout, Style, TABLE};
 use runtime::Dirs;
 use runtime::daemon::DaemonArgs;
@@ -89,7 +89,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Options, Vec<String>), S
         version: false,
         timeout: std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0),
     };
-    let mut identity = Identity::default();
+    let mut tls_options = TlsOptions::default();
     let mut daemon = Vec::new();
     for (name, value) in parsed.options {
         let text = value.as_deref().unwrap_or("");
@@ -114,11 +114,11 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Options, Vec<String>), S
                 None => format!("--{name}"),
             }),
             _ if o.style.handle_option(name, value.as_deref())? => {}
-            _ if identity.handle_option(name, value.as_deref()) => {}
+            _ if tls_options.handle_option(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
         }
     }
-    identity.configure();
+    tls_options.configure();
     o.daemon = DaemonArgs::parse(&daemon, dirs)?;
     Ok((o, parsed.rest))
 }

@@ -18,6 +18,7 @@ pub struct Rpc {
     stream: Stream,
     splitter: Splitter,
     last_id: u64,
+    /// Messages that arrived while `call` waited for its reply; `receive` and `poll` return them first.
     early: VecDeque<Message>,
 }
 

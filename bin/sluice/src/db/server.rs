@@ -102,8 +102,9 @@ pub fn databases(rpc: &mut Rpc) -> Result<Vec<String>, Fail> {
     Ok(names)
 }
 
-/// Connects to the first of several servers that answers and, if `database` is given, serves it: alone, or connected to its cluster and, unless
-/// `--no-leader-only` is given, as its leader. `cid:` items name no server and are skipped.
+/// Connects to the first of several servers that answers. If `database` is given, the server must
+/// also serve it: as a standalone database, or connected to its cluster and, unless `--no-leader-only` is
+/// given, as its leader. `cid:` items name no server and are skipped.
 fn connect_to_first(cx: &Context, servers: &str, database: Option<&str>) -> Result<Rpc, Fail> {
     for server in servers.split(',').map(str::trim).filter(|s| !s.starts_with("cid:")) {
         let Ok(mut rpc) = Rpc::open(server, &cx.dirs) else { continue };

@@ -84,7 +84,7 @@ fn run(cx: &Context, args: &[String], transaction: Json) -> Result<Json, Fail> {
     if cx.options.change_aware == Some(true) {
         set_change_aware(cx, &mut session.rpc)?;
     }
-    daemon.ready_to_print();
+    daemon.ready_keep_stdio();
     Ok(session.rpc.ask("transact", transaction)?)
 }
 
@@ -103,11 +103,11 @@ pub fn query(cx: &Context, args: &[String]) -> Done {
     let Json::Array(mut items) = arguments::json(last_argument(args))? else {
         return Err("not a valid OVSDB query".into());
     };
-    let asked = items.len().saturating_sub(1);
+    let operation_count = items.len().saturating_sub(1);
     items.push(json!({"op": "abort"}));
     let mut answer = run(cx, args, Json::Array(items))?;
     if let Some(results) = answer.as_array_mut()
-        && results.len() == asked + 1
+        && results.len() == operation_count + 1
         && results.last().and_then(|r| r.get("error")).and_then(Json::as_str) == Some("aborted")
     {
         results.pop();
@@ -174,17 +174,17 @@ fn run_lock_command(cx: &Context, args: &[String], method: &str) -> Done {
     let failed = |e: std::io::Error| Fail::Message(format!("{name}: receive failed ({})", error_text(&e)));
     // Requests are sent one at a time: each waits for the reply to the previous one.
     let mut waiting = VecDeque::from([(method.to_owned(), lock.to_owned())]);
-    let mut asked = None;
+    let mut request_id = None;
     loop {
-        if let Some((method, lock)) = waiting.pop_front_if(|_| asked.is_none()) {
-            asked = Some(session.rpc.send(&method, json!([lock])).map_err(failed)?);
+        if let Some((method, lock)) = waiting.pop_front_if(|_| request_id.is_none()) {
+            request_id = Some(session.rpc.send(&method, json!([lock])).map_err(failed)?);
         }
         match background.next(&mut session.rpc, false).map_err(failed)? {
             BackgroundEvent::Message(
-                Message::Reply { result: said, id } | Message::Error { error: said, id },
-            ) if asked.as_ref() == Some(&id) => {
-                asked = None;
-                print(&cx.json(&said))?;
+                Message::Reply { result: reply, id } | Message::Error { error: reply, id },
+            ) if request_id.as_ref() == Some(&id) => {
+                request_id = None;
+                print(&cx.json(&reply))?;
                 background.report_started();
             }
             BackgroundEvent::Message(Message::Notify { method, params }) => {

@@ -13,7 +13,7 @@ pub struct Facts {
     /// Controllers to which the switch has to connect.
     pub controllers: Vec<Controller>,
     /// Problems of settings.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<SettingProblem>,
     /// The processors.
     pub cores: Cores,
     /// The memory.
@@ -135,7 +135,7 @@ pub struct Pci {
 
 /// A problem of a setting.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct SettingProblem {
     /// The text of the finding.
     pub text: String,
     /// The command that corrects it or, if that depends, shows the row.

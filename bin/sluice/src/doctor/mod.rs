@@ -80,7 +80,7 @@ fn as_text(found: &[Finding], source: &str, colored: bool) -> String {
 }
 
 fn as_json(found: &[Finding], source: &str) -> String {
-    let finding = |f: &Finding| serde_json::json!({"level": f.level.name(), "subject": f.subject, "text": f.text, "mend": f.fix});
+    let finding = |f: &Finding| serde_json::json!({"level": f.level.name(), "subject": f.subject, "text": f.text, "fix": f.fix});
     let findings: Vec<_> = found.iter().map(finding).collect();
     format!("{}\n", serde_json::json!({"configuration": source, "findings": findings}))
 }

@@ -57,15 +57,15 @@ fn text(reply: &Json, part: &str) -> String {
                 out += &format!(
                     "  {:<18} {:<10} {reason:<38} {:>12}\n",
                     port_name(port),
-                    word(&port["way"]),
+                    word(&port["direction"]),
                     n.to_string()
                 );
             }
         }
         for reason in DropReason::ALL.iter().filter(|r| !datapath["reasons"][r.name()].is_null()) {
-            let look =
-                reason.diagnostic_command().map_or(String::new(), |look| format!("\n      see {look}"));
-            out += &format!("  {}: {}{look}\n", reason.name(), reason.help());
+            let hint =
+                reason.diagnostic_command().map_or(String::new(), |command| format!("\n      see {command}"));
+            out += &format!("  {}: {}{hint}\n", reason.name(), reason.help());
         }
         out.extend(ports.iter().filter(|port| dropped_because_down(port)).map(|port| {
             format!("  Port {} is down, so packets that are flooded to it are dropped.\n", port_name(port))
@@ -98,8 +98,8 @@ fn port_name(of: &Json) -> String {
 
 fn packet_text(packet: &Json) -> String {
     let ago = packet["milliseconds-ago"].as_u64().unwrap_or(0);
-    let (port, reason, way) = (port_name(packet), word(&packet["reason"]), word(&packet["way"]));
-    let mut out = format!("  {:>8}.{:03} s ago, {way} by {port}: {reason}\n", ago / 1000, ago % 1000);
+    let (port, reason, direction) = (port_name(packet), word(&packet["reason"]), word(&packet["direction"]));
+    let mut out = format!("  {:>8}.{:03} s ago, {direction} by {port}: {reason}\n", ago / 1000, ago % 1000);
     out += &format!("      {} bytes, {}\n", packet["bytes"], word(&packet["flow"]));
     if let Some(problem) = packet["problem"].as_str() {
         out += &format!("      {problem}\n");
@@ -128,12 +128,12 @@ mod tests {
             "datapaths": { "netdev@ovs-netdev": {
                 "reasons": { "drop_action_of_pipeline": 5, "datapath_drop_tx_mtu_exceeded": 1 },
                 "ports": [
-                    { "port": "p1", "number": 2, "way": "received", "reasons": { "drop_action_of_pipeline": 5 } },
-                    { "port": null, "number": 7, "way": "to be sent", "reasons": { "datapath_drop_tx_mtu_exceeded": 1 } },
-                    { "port": "br0", "number": 1, "way": "to be sent", "up": false, "reasons": { "datapath_drop_tx_failed": 1 } },
-                    { "port": "p9", "number": 9, "way": "to be sent", "up": true, "reasons": { "datapath_drop_tx_failed": 1 } },
+                    { "port": "p1", "number": 2, "direction": "received", "reasons": { "drop_action_of_pipeline": 5 } },
+                    { "port": null, "number": 7, "direction": "to be sent", "reasons": { "datapath_drop_tx_mtu_exceeded": 1 } },
+                    { "port": "br0", "number": 1, "direction": "to be sent", "up": false, "reasons": { "datapath_drop_tx_failed": 1 } },
+                    { "port": "p9", "number": 9, "direction": "to be sent", "up": true, "reasons": { "datapath_drop_tx_failed": 1 } },
                 ] } },
-            "recent": [{ "port": "p1", "number": 2, "way": "received", "reason": "drop_action_of_pipeline", "milliseconds-ago": 1234,
+            "recent": [{ "port": "p1", "number": 2, "direction": "received", "reason": "drop_action_of_pipeline", "milliseconds-ago": 1234,
                 "bytes": 60, "flow": "icmp", "decided-by": { "bridge": "br0", "rule": "table_id=4, actions=drop", "drops-now": true } }],
         });
         let all = text(&reply, "");

@@ -18,7 +18,7 @@ const OPTIONS: [Opt; 5] = [
     opt("target", Some('t'), Takes::Value)
         .described("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("flow", None, Takes::Value)
-        .described("FLOW", "recent packets that this matches only, as in tcp,tp_dst=80"),
+        .described("FLOW", "shows only recent packets that match FLOW, as in tcp,tp_dst=80"),
     opt("recent", Some('n'), Takes::Value)
         .described("N", "recent packets that are shown (default: 10, at most 64)"),
     opt("list", Some('l'), Takes::Nothing).described("", "explains the reasons; needs no switch"),
@@ -84,6 +84,6 @@ fn entry(reason: &DropReason) -> Json {
         "name": reason.name(),
         "help": reason.help(),
         "stage": reason.stage().name(),
-        "look": reason.diagnostic_command(),
+        "command": reason.diagnostic_command(),
     })
 }

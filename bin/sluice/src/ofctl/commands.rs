@@ -17,6 +17,8 @@ pub struct Command {
     pub arguments: &'static str,
     min: usize,
     max: usize,
+    /// Whether `--read-only` refuses the command. As in ovs-ofctl, it also refuses `diff-flows`,
+    /// `ofp-print` and `parse-*`, which change nothing.
     changes: bool,
     run: Run,
 }

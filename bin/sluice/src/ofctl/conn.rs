@@ -257,7 +257,7 @@ impl Conn {
 fn print_refusal(cx: &mut Context, target: &str, error: &[u8]) -> Result<(), Fail> {
     let names = cx.names_to_show(target)?;
     eprint!("{}", message_text(error, &*names, cx.settings.verbosity.saturating_add(2)));
-    Err(Fail::Printed(1))
+    Err(Fail::ExitStatus(1))
 }
 
 fn protocol_error() -> io::Error {

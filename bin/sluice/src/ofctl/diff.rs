@@ -168,5 +168,5 @@ pub fn diff(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         }
     }
     print(&text)?;
-    if text.is_empty() { Ok(()) } else { Err(Fail::Printed(2)) }
+    if text.is_empty() { Ok(()) } else { Err(Fail::ExitStatus(2)) }
 }

@@ -7,8 +7,8 @@ use std::io::Write;
 pub enum Fail {
     /// The error text, to be printed to standard error after the tool's name.
     Message(String),
-    /// The error has been printed; exit with this status.
-    Printed(u8),
+    /// Exit with this status, without a further text.
+    ExitStatus(u8),
 }
 
 /// Fails with this text.
@@ -25,5 +25,5 @@ impl From<flow::text::TextError> for Fail {
 /// Prints to standard output. If the reader has closed the pipe, the command ends.
 pub fn print(text: &str) -> Result<(), Fail> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Printed(1))
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::ExitStatus(1))
 }

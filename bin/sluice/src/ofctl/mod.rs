@@ -54,7 +54,7 @@ pub fn main(call: &Call) -> ExitCode {
             eprintln!("{}: {text}", call.name);
             ExitCode::FAILURE
         }
-        Err(Fail::Printed(code)) => ExitCode::from(code),
+        Err(Fail::ExitStatus(code)) => ExitCode::from(code),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::fail::{Fail, fail};
 use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
-use crate::remote::{Identity, TLS};
+use crate::remote::{TLS, TlsOptions};
 use crate::{color, common};
 use flow::FieldId;
 use openflow::packet_io::PacketInFormat;
@@ -121,7 +121,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
         criteria: Vec::new(),
         timeout: std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0),
     };
-    let mut identity = Identity::default();
+    let mut tls_options = TlsOptions::default();
     for (name, value) in parsed.options {
         let text = value.as_deref().unwrap_or("");
         match name {
@@ -152,11 +152,11 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
                 return fail(format!("incorrect value `{text}' for --color"));
             }
             "color" => s.color = is_colored(&text.to_ascii_lowercase()),
-            _ if identity.handle_option(name, value.as_deref()) => {}
+            _ if tls_options.handle_option(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Message)?,
         }
     }
-    identity.configure();
+    tls_options.configure();
     if !s.criteria.is_empty() {
         // Flows that are equal by all criteria are ordered by priority.
         s.criteria.push(Criterion { field: None, descending: true });

@@ -8,7 +8,7 @@ use crate::color;
 use openflow::message::{Body, Message};
 use openflow::stats::{FlowStats, FlowStatsRequest, QUEUE_ALL, QueueRequest};
 use openflow::text::{
-    Protocols, TablesText, flow_stats_text, flow_stats_text_short, message_text, parse_flow,
+    Protocols, TablesText, flow_stats_text, flow_stats_text_short, message_text, parse_flow_filter,
 };
 use openflow::{Dialect, Version, decode};
 use std::cmp::Ordering;
@@ -95,7 +95,7 @@ fn filter(cx: &mut Context, args: &[String]) -> Result<(Conn, FlowStatsRequest),
         "" => (FlowStatsRequest::default(), Protocols::ANY),
         text => {
             let names = cx.names_to_accept(&args[0])?;
-            parse_flow(text, &*names)?
+            parse_flow_filter(text, &*names)?
         }
     };
     Ok((open_for_dump(cx, &args[0], usable)?, request))

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::fail::{Fail, fail, print};
 use flow::text::NoNames;
 use openflow::text::message_text;
-use openflow::{next_frame, take_frame};
+use openflow::{message_len, take_frame};
 use packet::{Tcp, ipproto};
 use runtime::{Module, error_text};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub fn print_messages(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let bytes = read(file).map_err(|e| Fail::Message(format!("{file}: open ({})", error_text(&e))))?;
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
-        let len = match next_frame(rest) {
+        let len = match message_len(rest) {
             Ok(len) => len,
             Err(_) => {
                 let len = rest.get(2..4).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
@@ -86,7 +86,7 @@ pub fn print_capture(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         if !ports.contains(&direction.from.1) && !ports.contains(&direction.to.1) {
             continue;
         }
-        let Some(stream) = follow(&mut streams, direction, &tcp, payload) else { continue };
+        let Some(stream) = append_segment(&mut streams, direction, &tcp, payload) else { continue };
         while let Ok(Some(message)) = take_frame(&mut stream.bytes) {
             let end = |(ip, port): (u32, u16)| format!("{}.{port}", Ipv4Addr::from(ip));
             let gap = if std::mem::take(&mut first) { "" } else { "\n" };
@@ -134,7 +134,7 @@ fn segment(frame: &[u8]) -> Option<(Direction, Tcp<'_>, &[u8])> {
 
 /// Appends a segment to its stream. Returns `None` for a segment that begins or ends a stream, is empty,
 /// or is out of order.
-fn follow<'a>(
+fn append_segment<'a>(
     streams: &'a mut HashMap<Direction, Stream>,
     direction: Direction,
     tcp: &Tcp<'_>,

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::fail::Fail;
 use openflow::message::{Body, Message, Xid};
-use openflow::next_frame;
+use openflow::message_len;
 use openflow::session::BundleAdd;
 use openflow::text::Protocols;
 use openflow::wire::set_len_and_xid;
@@ -131,5 +131,5 @@ impl Requests {
 
 /// The length of the first frame. The buffer contains only complete messages.
 fn frame_len(bytes: &[u8]) -> Option<usize> {
-    next_frame(bytes).ok().flatten().filter(|len| *len <= bytes.len())
+    message_len(bytes).ok().flatten().filter(|len| *len <= bytes.len())
 }

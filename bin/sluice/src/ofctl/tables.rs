@@ -127,7 +127,7 @@ fn rename(cx: &mut Context, target: &str, table: u8, name: &str) -> Result<(), F
     for frame in conn.transact_frames(&cx.message(conn.version, Body::TableFeaturesRequest(tables)))? {
         if decode(&frame, Dialect::default()).is_ok_and(|m| matches!(m.body, Body::Error(_))) {
             eprint!("{}", message_text(&frame, &NoNames, cx.settings.verbosity.saturating_add(1)));
-            return Err(Fail::Printed(1));
+            return Err(Fail::ExitStatus(1));
         }
     }
     Ok(())

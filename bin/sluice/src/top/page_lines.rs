@@ -40,8 +40,8 @@ pub fn ports(replies: &ReplyPair<'_>) -> Lines {
             "rx bit/s",
             "tx pkt/s",
             "tx bit/s",
-            "drop in",
-            "drop out",
+            "rx drop",
+            "tx drop",
             if now.iter().any(has_name) { "  logical port" } else { "" }
         ));
         let mut rows: Vec<(f64, String)> = now
@@ -87,11 +87,12 @@ fn port_row(port: &Json, before: &Json, seconds: f64) -> (f64, String) {
 /// Drops by port and reason, sorted by drops per second, the highest first; then recently dropped packets.
 pub fn drops(replies: &ReplyPair<'_>) -> Lines {
     let mut out =
-        vec![format!("{:<16} {:<10} {:<36} {:>6} {:>8}", "port", "packets", "reason", "/s", "in all")];
+        vec![format!("{:<16} {:<10} {:<36} {:>6} {:>8}", "port", "packets", "reason", "/s", "total")];
     let mut rows = Vec::new();
     for (_, now, before) in replies.datapaths() {
         for port in list(&now["ports"]) {
-            let is_same = |one: &&Json| one["number"] == port["number"] && one["way"] == port["way"];
+            let is_same =
+                |one: &&Json| one["number"] == port["number"] && one["direction"] == port["direction"];
             let old = list(&before["ports"]).iter().find(is_same).unwrap_or(&Json::Null);
             for (reason, n) in port["reasons"].as_object().into_iter().flatten() {
                 // A reason that is missing in the previous reply counts from 0.
@@ -103,7 +104,7 @@ pub fn drops(replies: &ReplyPair<'_>) -> Lines {
                 let (name, reason) = (cut(&name, 16), cut(reason, 36));
                 let row = format!(
                     "{name:<16} {:<10} {reason:<36} {:>6} {n:>8}",
-                    word(port, "way"),
+                    word(port, "direction"),
                     format_rate(grows)
                 );
                 rows.push((grows, n, row));

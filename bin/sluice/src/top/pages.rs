@@ -127,8 +127,8 @@ mod tests {
     fn drops_have_rates_and_rules() {
         let of = |n: u64| {
             json!({ "datapaths": { "netdev": { "ports": [
-                    { "port": "p1", "number": 2, "way": "received", "reasons": { "drop_action_of_pipeline": n } },
-                    { "port": null, "number": 9, "way": "to be sent", "reasons": { "datapath_drop_invalid_port": 3 } } ] } },
+                    { "port": "p1", "number": 2, "direction": "received", "reasons": { "drop_action_of_pipeline": n } },
+                    { "port": null, "number": 9, "direction": "to be sent", "reasons": { "datapath_drop_invalid_port": 3 } } ] } },
                 "recent": [{ "port": "p1", "reason": "drop_action_of_pipeline", "flow": "icmp", "milliseconds-ago": 1200,
                     "decided-by": { "bridge": "br0", "rule": "actions=drop" } }] })
         };

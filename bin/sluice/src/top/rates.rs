@@ -8,6 +8,7 @@ pub struct Thread {
     /// The core; `None`: the thread is not pinned to a core.
     pub core: Option<u64>,
     pub numa: u64,
+    /// Whether the thread polls only rx queues that `pmd-rxq-affinity` binds to its core.
     pub isolated: bool,
     /// Share of the time spent on packets, 0 to 1.
     pub busy: f64,

@@ -62,7 +62,11 @@ fn queues_are_sorted_and_a_port_is_looked_into() {
         (vec!["p1".into(), "p0".into()], vec!["p0".into(), "p1".into()])
     );
     let text = lines(&datapath, &Selection { marked: 1, ..Selection::default() }, true).join("\n");
-    assert!(text.contains("\n> p0 ") && text.contains("(predictive), 4 queues moved, 2 just now"), "{text}");
+    assert!(
+        text.contains("\n> p0 ")
+            && text.contains("(predictive), 4 queues moved, 2 since the previous sample"),
+        "{text}"
+    );
     let inside = lines(&datapath, &Selection { port: Some("p1".to_owned()), ..Selection::default() }, false)
         .join("\n");
     assert!(!inside.contains("p0") && inside.contains("tx_full: 200"), "{inside}");

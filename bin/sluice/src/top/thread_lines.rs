@@ -75,7 +75,7 @@ pub fn lines(datapath: &DatapathRates, selection: &Selection, mark: bool) -> Vec
             format_rate(sum(|t| t.misses))
         ),
         format!(
-            "auto load balance {auto} ({}), {} queues moved, {} just now",
+            "auto load balance {auto} ({}), {} queues moved, {} since the previous sample",
             datapath.policy, datapath.moves.0, datapath.moves.1
         ),
     ];
@@ -156,7 +156,7 @@ pub fn object(datapath: &DatapathRates) -> Json {
         "policy": datapath.policy,
         "auto-lb": datapath.auto_lb,
         "moves": datapath.moves.0,
-        "moves-now": datapath.moves.1,
+        "moves-since-last-sample": datapath.moves.1,
         "threads": threads,
         "queues": queues,
         "drops-per-second": drops,

@@ -7,7 +7,7 @@ use super::{schema_names, syntax};
 use crate::call::Call;
 use crate::common;
 use crate::getopt::{self, Opt, Order, Takes, opt};
-use crate::remote::Identity;
+use crate::remote::TlsOptions;
 use crate::table::{Layout, Style};
 use runtime::Dirs;
 use std::time::Duration;
@@ -68,14 +68,14 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, CommandLineError> {
         commands: Vec::new(),
     };
     let mut local = Vec::new();
-    let mut identity = Identity::default();
+    let mut tls_options = TlsOptions::default();
     for (name, value) in parsed.options {
         if own.iter().any(|o| o.name == name) {
             // If such an option is given twice here, the later one counts. After a `--`, a second one is an error.
             local.push((format!("--{name}"), value));
         } else if let Some(text) = informative(name, call) {
             return Ok(Task::Print(text));
-        } else if !identity.handle_option(name, value.as_deref()) {
+        } else if !tls_options.handle_option(name, value.as_deref()) {
             options.apply(name, value, dirs)?;
         }
     }
@@ -84,7 +84,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, CommandLineError> {
         options.timeout = seconds.filter(|n| *n > 0).map(Duration::from_secs);
     }
     options.json = !call.compat && options.style.layout == Layout::Json;
-    identity.configure();
+    tls_options.configure();
     options.commands = commands::parse(&parsed.rest, local)?;
     Ok(Task::Run(options))
 }

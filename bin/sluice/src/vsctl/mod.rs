@@ -134,14 +134,14 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, ToolEnd>
     let done = loop {
         connection.wait_for_change(seen).map_err(broken)?;
         seen = connection.replica.seqno();
-        let Some(plan) = plan(&connection, options, &comment)? else { continue };
-        match commit(&mut connection, options, &plan.request).map_err(broken)? {
+        let Some(command_results) = run_commands(&connection, options, &comment)? else { continue };
+        match commit(&mut connection, options, &command_results.request).map_err(broken)? {
             TransactionResult::Success(results) => {
-                check_counter(&plan.request, &results)?;
-                break finish(plan, &results);
+                check_counter(&command_results.request, &results)?;
+                break finish(command_results, &results);
             }
             TransactionResult::Failed(error) if options.dry_run && error.tag == "aborted" => {
-                break finish(plan, &[]);
+                break finish(command_results, &[]);
             }
             TransactionResult::Failed(error) => {
                 let text = refusal(&error);
@@ -171,14 +171,18 @@ fn invoker() -> String {
 }
 
 /// The result of the commands on one state of the database.
-struct Plan {
+struct CommandResults {
     outputs: Vec<CommandOutput>,
     interfaces: Vec<Uuid>,
     request: Request,
 }
 
 /// Runs the commands. `None`: a command waits for a change of the database.
-fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result<Option<Plan>, ToolEnd> {
+fn run_commands(
+    connection: &Connection<'_>,
+    options: &Options,
+    comment: &str,
+) -> Result<Option<CommandResults>, ToolEnd> {
     let mut ctx = Context::new(Transaction::new(&connection.replica));
     let mut outputs = Vec::new();
     for (at, command) in options.commands.iter().enumerate() {
@@ -192,7 +196,7 @@ fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result
     }
     check_symbols(&ctx.symbols)?;
     let request = ctx.tx.request(options.wait.then_some(ctx.root), comment, options.dry_run);
-    Ok(Some(Plan { outputs, interfaces: ctx.new_interfaces, request }))
+    Ok(Some(CommandResults { outputs, interfaces: ctx.new_interfaces, request }))
 }
 
 /// Checks that every symbol names a row, and that each new row has a reference, without which the server would delete it.
@@ -259,8 +263,8 @@ struct TransactionOutcome {
     next_cfg: Option<i64>,
 }
 
-fn finish(plan: Plan, results: &[ovsdb::Json]) -> TransactionOutcome {
-    let Plan { outputs, interfaces, request } = plan;
+fn finish(command_results: CommandResults, results: &[ovsdb::Json]) -> TransactionOutcome {
+    let CommandResults { outputs, interfaces, request } = command_results;
     let success = TransactionResult::Success(results.to_vec());
     let inserted: BTreeMap<Uuid, Uuid> =
         request.insertions.iter().filter_map(|(row, at)| Some((*row, success.inserted(*at)?))).collect();

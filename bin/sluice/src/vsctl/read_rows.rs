@@ -13,7 +13,7 @@ use ovsdb::{Datum, Json, Uuid};
 use runtime::Module;
 use std::io::IsTerminal;
 
-/// Logs for commands on any table, under the peer's module name.
+/// The module of log lines about commands on any table; it has the name of the module of Open vSwitch.
 pub static DB_CTL: Module = Module::new("db_ctl_base");
 
 type Done = Result<CommandOutput, CommandStop>;
@@ -33,7 +33,7 @@ pub fn prepare_arguments(
 
 /// Adds the columns that `get` reads.
 pub fn prepare_get(command: &Command, needs: &mut NeededColumns) -> Result<(), String> {
-    // Without columns the command prints nothing; warn a user at a terminal, who may have forgotten them.
+    // Without columns the command prints nothing. On a terminal, warn that they may have been forgotten.
     if !command.has("--id") && command.args.len() <= 2 && std::io::stdout().is_terminal() {
         runtime::warn!(DB_CTL, "\"get\" command without row arguments or \"--id\" is possibly erroneous");
     }
@@ -97,7 +97,7 @@ pub fn make_symbol<'c>(ctx: &'c mut Context<'_>, id: &str) -> Result<&'c mut not
     if !id.starts_with('@') {
         return Err(format!("row id \"{id}\" does not begin with \"@\"").into());
     }
-    let symbol = ctx.symbols.mention(id);
+    let symbol = ctx.symbols.get_or_create(id);
     if std::mem::replace(&mut symbol.created, true) {
         return Err(format!("row id \"{id}\" may only be specified on one --id option").into());
     }

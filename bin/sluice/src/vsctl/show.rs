@@ -77,19 +77,19 @@ pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<CommandOutput, C
 
 /// The tree below a row as JSON: a row is an object of its columns; a reference is replaced by the row to which it refers. Columns
 /// with default values are omitted, as in the text.
-fn object(ctx: &Context<'_>, filters: &Filters, what: &ShownTable, row: Uuid) -> Option<Json> {
-    if show_row(ctx, filters, what, row, 0).is_empty() {
+fn object(ctx: &Context<'_>, filters: &Filters, shown_table: &ShownTable, row: Uuid) -> Option<Json> {
+    if show_row(ctx, filters, shown_table, row, 0).is_empty() {
         return None;
     }
     let mut members = serde_json::Map::new();
     members.insert("_uuid".to_owned(), row.to_string().into());
-    for column in what.heading.iter().chain(what.columns) {
-        let Some(schema) = known_table(what.table).column(column) else { continue };
+    for column in shown_table.heading.iter().chain(shown_table.columns) {
+        let Some(schema) = known_table(shown_table.table).column(column) else { continue };
         let referred = schema.ty.key.refers_to.as_ref().and_then(|refers_to| shown(&refers_to.table));
-        let datum = ctx.tx.datum(what.table, row, column);
+        let datum = ctx.tx.datum(shown_table.table, row, column);
         let value = match referred {
             Some(below) => {
-                let rows = ctx.tx.references(what.table, row, column).into_iter();
+                let rows = ctx.tx.references(shown_table.table, row, column).into_iter();
                 let rows = rows.filter(|r| ctx.tx.exists(below.table, *r));
                 rows.filter_map(|r| object(ctx, filters, below, r)).collect()
             }
@@ -102,16 +102,22 @@ fn object(ctx: &Context<'_>, filters: &Filters, what: &ShownTable, row: Uuid) ->
 }
 
 /// The text of a row. References between tables have no cycles, so `level` stays small.
-fn show_row(ctx: &Context<'_>, filters: &Filters, what: &ShownTable, row: Uuid, level: usize) -> String {
-    let heading = match what.heading {
-        Some(column) => format!("{} {}", what.table, text(ctx, what.table, row, column)),
+fn show_row(
+    ctx: &Context<'_>,
+    filters: &Filters,
+    shown_table: &ShownTable,
+    row: Uuid,
+    level: usize,
+) -> String {
+    let heading = match shown_table.heading {
+        Some(column) => format!("{} {}", shown_table.table, text(ctx, shown_table.table, row, column)),
         None => row.to_string(),
     };
     let mut out = format!("{}{heading}\n", "    ".repeat(level));
-    for column in what.columns {
-        out.push_str(&show_column(ctx, filters, what.table, row, column, level + 1));
+    for column in shown_table.columns {
+        out.push_str(&show_column(ctx, filters, shown_table.table, row, column, level + 1));
     }
-    let hidden = filters.get(what.table).is_some_and(|words| {
+    let hidden = filters.get(shown_table.table).is_some_and(|words| {
         let lower = out.to_lowercase();
         !words.iter().any(|word| lower.contains(word))
     });
@@ -133,10 +139,13 @@ fn show_column(
 ) -> String {
     let Some(schema) = known_table(table).column(column) else { return String::new() };
     let referred = schema.ty.key.refers_to.as_ref().and_then(|refers_to| shown(&refers_to.table));
-    if let Some(what) = referred {
-        let rows =
-            ctx.tx.references(table, row, column).into_iter().filter(|r| ctx.tx.exists(what.table, *r));
-        return rows.map(|r| show_row(ctx, filters, what, r, level)).collect();
+    if let Some(shown_table) = referred {
+        let rows = ctx
+            .tx
+            .references(table, row, column)
+            .into_iter()
+            .filter(|r| ctx.tx.exists(shown_table.table, *r));
+        return rows.map(|r| show_row(ctx, filters, shown_table, r, level)).collect();
     }
     match ctx.tx.datum(table, row, column).is_default(&schema.ty) {
         true => String::new(),

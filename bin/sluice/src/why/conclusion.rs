@@ -53,9 +53,10 @@ fn drops_that_matter<'a>(seen: &'a DirectionCapture, why: &Option<Json>) -> Vec<
         let mut all = outputs.into_iter().flatten();
         all.any(|p| text(&p["name"]) == port && p["up"].as_bool() == Some(false))
     };
-    let is_only_way = seen.ports("tx").len() < 2;
+    let has_at_most_one_output = seen.ports("tx").len() < 2;
     let matters = |(port, reason, n): &(&str, &str, u64)| {
-        n * 2 >= seen.sum("rx") && (is_only_way || *reason != DropReason::TxFailed.name() || !is_down(port))
+        n * 2 >= seen.sum("rx")
+            && (has_at_most_one_output || *reason != DropReason::TxFailed.name() || !is_down(port))
     };
     seen.drops().into_iter().filter(matters).collect()
 }
@@ -107,7 +108,7 @@ fn tunnel_hint(reason: &str, why: &Json) -> String {
     }
 }
 
-/// Sentences about drops that affect only few packets.
+/// Sentences about all drops of both directions. None of them explains a failure (see `drops_that_matter`).
 fn minor_drops(facts: &Facts) -> String {
     let all = facts.forward.drops().into_iter().chain(facts.reverse.drops());
     let all = all.map(|(port, reason, n)| format!(" {} dropped at port {port}: {reason}.", packets(n)));

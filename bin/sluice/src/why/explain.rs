@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_cause_is_in_the_conclusion() {
         let drops = [("p2", "rx", 3), ("p2", "drop_action_of_pipeline", 3)];
-        let recent = json!({ "port": "p2", "way": "received", "reason": "drop_action_of_pipeline",
+        let recent = json!({ "port": "p2", "direction": "received", "reason": "drop_action_of_pipeline",
             "flow": "ct_state=inv|trk,tcp",
             "decided-by": { "bridge": "br0", "rule": "table_id=1, actions=drop", "drops-now": true } });
         let through = [("p1", "rx", 3), ("p2", "tx", 3)];
@@ -179,7 +179,7 @@ mod tests {
         assert!(!line.contains("asks for"), "{line}");
         let line = told("drop_action_tunnel_routing_failed", json!({}), Vec::new());
         assert!(line.contains("ovs/route/show"), "{line}");
-        let lost = json!({ "port": "p1", "way": "received", "reason": "drop_action_of_pipeline",
+        let lost = json!({ "port": "p1", "direction": "received", "reason": "drop_action_of_pipeline",
             "problem": "no OpenFlow tunnel port for this packet, which came from 192.0.2.1 to 192.0.2.2 with key 100" });
         let line = told("drop_action_of_pipeline", json!({}), vec![lost]);
         assert!(line.contains("with key 100. Compare with remote_ip"), "{line}");

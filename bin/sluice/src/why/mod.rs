@@ -124,11 +124,11 @@ fn last_drop(session: &mut ControlSession, words: &[String]) -> Result<Subject, 
     let all = recent(session, words.first().map(String::as_str), 1)?;
     let flow = all.first().and_then(|one| one["flow"].as_str());
     let flow = flow.ok_or_else(|| Failure::Fatal("no such packet was dropped recently".into()))?;
-    Subject::parse(&[identity(flow)]).map_err(Failure::Fatal)
+    Subject::parse(&[shared_fields(flow)]).map_err(Failure::Fatal)
 }
 
 /// The fields in a flow's text that all packets of the flow share.
-fn identity(flow: &str) -> String {
+fn shared_fields(flow: &str) -> String {
     const SHARED: [&str; 12] = [
         "dl_vlan",
         "dl_src",
@@ -166,12 +166,12 @@ fn facts(
     };
     let watched = both(session, subject)?;
     // The number of captures is limited. If the captures of requests fail, the packets themselves are still watched.
-    let before = requests.as_ref().and_then(|requests| both(session, &requests.subject).ok());
+    let request_watches = requests.as_ref().and_then(|requests| both(session, &requests.subject).ok());
     sleep(Duration::from_secs_f64(seconds));
     let end = |[there, back]: [Watch; 2]| Ok::<_, Failure>((there.end()?, back.end()?));
     let seen = end(watched)?;
-    let before = before.map(end).transpose()?;
-    match requests.zip(before) {
+    let request_captures = request_watches.map(end).transpose()?;
+    match requests.zip(request_captures) {
         // The sender sends no packets before it knows the hardware address of the next hop.
         Some((requests, asked))
             if seen.0.counts.is_empty() && !asked.0.counts.is_empty() && port.is_none() =>
@@ -228,14 +228,14 @@ fn why(session: &mut ControlSession, first: &FirstPacket) -> Result<Json, Failur
 
 /// Reads a megaflow twice. `None`: the megaflow no longer exists at the first reading.
 fn samples(session: &mut ControlSession, datapath: &str, ufid: String) -> Result<Option<Megaflow>, Failure> {
-    let Some((before, actions)) = counted(session, datapath, &ufid)? else { return Ok(None) };
+    let Some((before, actions)) = read_megaflow(session, datapath, &ufid)? else { return Ok(None) };
     sleep(SAMPLE_INTERVAL);
-    let after = counted(session, datapath, &ufid)?.map(|(n, _)| n);
+    let after = read_megaflow(session, datapath, &ufid)?.map(|(n, _)| n);
     Ok(Some(Megaflow { ufid, actions, before, after }))
 }
 
 /// Packets and actions of a megaflow, from `dpctl/get-flow`.
-fn counted(
+fn read_megaflow(
     session: &mut ControlSession,
     datapath: &str,
     ufid: &str,
@@ -275,7 +275,7 @@ fn object(facts: &Facts, explanation: &Explanation) -> Json {
         "answers": facts.reverse.object(),
         "tables": facts.why_forward,
         "tables-of-answers": facts.why_reverse,
-        "made-from-flow": facts.is_synthetic,
+        "synthetic": facts.is_synthetic,
         "megaflow": megaflow,
         "drops-behind-tunnel": facts.outer_drops.iter().map(|(port, reason, n)| {
             json!({ "port": port, "reason": reason, "packets": n })
@@ -296,6 +296,6 @@ mod tests {
         assert_eq!(parse_megaflow(line), Some((12, "3,4".to_owned())));
         assert_eq!(parse_megaflow("nothing"), None);
         let flow = "icmp,in_port=1,vlan_tci=0x0000,dl_src=02:00:00:00:00:01,nw_src=10.1.1.1,nw_tos=32,nw_ttl=64,icmp_type=8,icmp_code=0";
-        assert_eq!(identity(flow), "icmp,dl_src=02:00:00:00:00:01,nw_src=10.1.1.1,icmp_type=8");
+        assert_eq!(shared_fields(flow), "icmp,dl_src=02:00:00:00:00:01,nw_src=10.1.1.1,icmp_type=8");
     }
 }

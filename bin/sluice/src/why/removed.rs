@@ -15,8 +15,9 @@ const NAMED_MAX: usize = 3;
 pub fn add(facts: &Facts, reply: &Json, to: &mut Explanation) {
     let ports = reply["removed"].as_array().into_iter().flatten();
     let recent = ports.filter(|port| port["seconds"].as_u64().is_some_and(|n| n <= RECENT_SECONDS));
-    let (known, others): (Vec<&Json>, Vec<&Json>) = recent.partition(|port| relation(facts, port).is_some());
-    for port in known {
+    let (related, others): (Vec<&Json>, Vec<&Json>) =
+        recent.partition(|port| relation(facts, port).is_some());
+    for port in related {
         let sentence = format!("{}{}", removal(port), relation(facts, port).unwrap_or_default());
         to.conclusion = format!("{sentence} {}", to.conclusion);
         to.sentences.push(sentence);
@@ -90,7 +91,7 @@ mod tests {
         DirectionCapture {
             counts: [(("p1".to_owned(), "rx".to_owned()), 1)].into(),
             first: Some(first),
-            is_part: false,
+            is_incomplete: false,
         }
     }
 

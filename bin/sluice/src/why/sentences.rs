@@ -14,7 +14,7 @@ pub fn direction(out: &mut Vec<String>, what: &str, seen: &DirectionCapture, sec
         out.push(format!("{what}: no packet was seen at any port in {seconds} s."));
         return;
     }
-    let part = if seen.is_part { "at least " } else { "" };
+    let part = if seen.is_incomplete { "at least " } else { "" };
     let mut line = format!("{what}: in {seconds} s {part}{}", packets(rx));
     line +=
         &if rx == 0 { " came in".to_owned() } else { format!(" came in by {}", ports(&seen.ports("rx"))) };
@@ -151,9 +151,9 @@ pub fn megaflow(out: &mut Vec<String>, m: &Megaflow) {
 /// A sentence about a packet that was dropped recently.
 pub fn recent_drop(one: &Json) -> String {
     let ago = one["milliseconds-ago"].as_u64().unwrap_or(0);
-    let (way, port, reason) = (text(&one["way"]), text(&one["port"]), text(&one["reason"]));
+    let (direction, port, reason) = (text(&one["direction"]), text(&one["port"]), text(&one["reason"]));
     let time = format!("{}.{:03} s ago", ago / 1000, ago % 1000);
-    format!("{time} such a packet, {way} by port {port}, was dropped: {reason}.{}", deciding_rule(one))
+    format!("{time} such a packet, {direction} by port {port}, was dropped: {reason}.{}", deciding_rule(one))
 }
 
 /// The rule that dropped a packet, and the connection tracking state of the packet if that is invalid.
@@ -172,7 +172,7 @@ pub fn deciding_rule(one: &Json) -> String {
     if let Some(state) = state.filter(|state| state.split('|').any(|flag| flag == "inv")) {
         out += &format!(
             ". For connection tracking the packet is invalid (ct_state={state}): it has not seen both directions of the \
-             connection from the beginning, as when one direction takes another way"
+             connection from the beginning, as with asymmetric routing"
         );
     }
     out

@@ -28,9 +28,13 @@ impl Subject {
         match words {
             [flow] => Ok(Subject { flow: flow.clone(), answers: reversed(flow) }),
             [protocol, from, to] => Subject::of_tuple(protocol, from, to),
-            _ => Err("which packets? a flow, as in tcp,nw_dst=10.0.0.2,tp_dst=80, or PROTOCOL SOURCE[:PORT] DESTINATION[:PORT], as in \
-                      tcp 10.0.0.1 10.0.0.2:80"
-                .to_owned()),
+            _ => {
+                let problem = if words.is_empty() { "missing argument" } else { "wrong number of arguments" };
+                Err(format!(
+                    "{problem}: FLOW, as in tcp,nw_dst=10.0.0.2,tp_dst=80, or PROTOCOL SOURCE[:PORT] DESTINATION[:PORT], \
+                     as in tcp 10.0.0.1 10.0.0.2:80"
+                ))
+            }
         }
     }
 

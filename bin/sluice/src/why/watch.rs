@@ -23,7 +23,7 @@ pub struct DirectionCapture {
     /// The first packet that was received.
     pub first: Option<FirstPacket>,
     /// Whether only a part of the packets was captured, because there were too many.
-    pub is_part: bool,
+    pub is_incomplete: bool,
 }
 
 /// A received packet.
@@ -56,7 +56,7 @@ impl DirectionCapture {
     fn merge(&mut self, other: DirectionCapture) {
         self.counts.extend(other.counts);
         self.first = self.first.take().or(other.first);
-        self.is_part |= other.is_part;
+        self.is_incomplete |= other.is_incomplete;
     }
 
     fn add(&mut self, (datapath, port): (&str, &str), packet: &pcapng::Packet<'_>) {
@@ -83,9 +83,9 @@ impl DirectionCapture {
     /// As JSON.
     pub fn object(&self) -> Json {
         let counts = self.counts.iter();
-        let counts =
-            counts.map(|((port, point), n)| serde_json::json!({ "port": port, "seen": point, "packets": n }));
-        serde_json::json!({ "counts": counts.collect::<Vec<_>>(), "more": self.is_part })
+        let counts = counts
+            .map(|((port, point), n)| serde_json::json!({ "port": port, "point": point, "packets": n }));
+        serde_json::json!({ "counts": counts.collect::<Vec<_>>(), "incomplete": self.is_incomplete })
     }
 }
 
@@ -138,7 +138,7 @@ fn finish_capture(datapath: &str, mut stream: UnixStream) -> io::Result<Directio
                     let port = ports.get(packet.interface as usize).map_or("?", String::as_str);
                     seen.add((datapath, port), &packet);
                 }
-                Block::Statistics(s) => seen.is_part = s.received > s.accepted,
+                Block::Statistics(s) => seen.is_incomplete = s.received > s.accepted,
                 _ => {}
             }
         }

@@ -212,7 +212,7 @@ impl Aggregation {
 
     /// The information that this end announces on a link.
     pub(super) fn actor(&self, member: &Member) -> Info {
-        let open = member.attached || !self.negotiated;
+        let may_forward = member.attached || !self.negotiated;
         let state = [
             State::ACTIVITY.when(self.settings.active),
             State::TIMEOUT.when(self.settings.fast),
@@ -220,7 +220,7 @@ impl Aggregation {
             State::DEFAULTED.when(member.status == Status::Defaulted),
             State::EXPIRED.when(member.status == Status::Expired),
             State::AGGREGATION.when(self.members.len() > 1),
-            State::COLLECTING.and(State::DISTRIBUTING).when(open),
+            State::COLLECTING.union(State::DISTRIBUTING).when(may_forward),
         ];
         Info {
             system_priority: self.settings.priority,
@@ -228,7 +228,7 @@ impl Aggregation {
             key: self.key().unwrap_or_default(),
             port_priority: member.settings.priority,
             port: member.settings.port,
-            state: state.into_iter().fold(State::default(), State::and),
+            state: state.into_iter().fold(State::default(), State::union),
         }
     }
 }

@@ -37,7 +37,7 @@ impl State {
     ];
 
     /// The union of the bits of two states.
-    pub fn and(self, other: State) -> State {
+    pub fn union(self, other: State) -> State {
         State(self.0 | other.0)
     }
 

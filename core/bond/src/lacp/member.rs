@@ -116,7 +116,7 @@ impl Member {
     /// Marks the information as expired: fast messages are sent, until the information is dropped after three fast intervals.
     pub(super) fn expire(&mut self, now: Millis) {
         self.status = Status::Expired;
-        self.partner.state = self.partner.state.and(State::TIMEOUT).without(State::SYNCHRONIZED);
+        self.partner.state = self.partner.state.union(State::TIMEOUT).without(State::SYNCHRONIZED);
         self.expires_at = now + Millis(FAST_INTERVAL.0 * MISSED_INTERVALS);
     }
 
@@ -150,7 +150,8 @@ impl Member {
         self.attached && (self.partner.state.has(State::SYNCHRONIZED) || alone)
     }
 
-    /// Returns whether this end sends messages on the link: always if it is active, otherwise only if the other end has sent a message.
+    /// Returns whether this end sends messages on the link. The link must have a carrier. A passive end
+    /// (`active` is false) sends only while it has current or expired information about the other end.
     pub(super) fn sends(&self, active: bool) -> bool {
         self.carrier && (active || self.status != Status::Defaulted)
     }

@@ -6,9 +6,9 @@ pub enum Negotiation {
     /// LACP is disabled.
     #[default]
     Off,
-    /// LACP is enabled, and no link is attached.
+    /// LACP is enabled, and no link is attached to a system at the other end.
     Configured,
-    /// At least one link is attached.
+    /// At least one link is attached to a system at the other end.
     Negotiated,
 }
 

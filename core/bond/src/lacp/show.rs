@@ -34,7 +34,7 @@ impl Aggregation {
         let s = &self.settings;
         let set = [State::ACTIVITY.when(s.active), State::TIMEOUT.when(s.fast)];
         Some(LinkReport {
-            actor_admin: set.into_iter().fold(State::AGGREGATION, State::and),
+            actor_admin: set.into_iter().fold(State::AGGREGATION, State::union),
             actor: self.actor(member),
             partner: member.partner,
             received: member.counters.received,

@@ -16,7 +16,7 @@ pub const TTL: u8 = 255;
 /// First UDP source port of messages (§4).
 const FIRST_SOURCE_PORT: u16 = 49_152;
 /// Destination MAC address of messages if none is configured.
-const DEFAULT_DESTINATION: Mac = Mac([0x00, 0x23, 0x20, 0x00, 0x00, 0x01]);
+const DEFAULT_DESTINATION_MAC: Mac = Mac([0x00, 0x23, 0x20, 0x00, 0x00, 0x01]);
 /// Type of service: internetwork control (RFC 791).
 const TOS: u8 = 0xc0;
 
@@ -29,7 +29,7 @@ pub(super) fn source_port(n: u16) -> u16 {
 pub(super) fn frame(message: &Message, settings: &Settings, mac: Mac, source_port: u16) -> Vec<u8> {
     let flow = Flow {
         dl_src: settings.local_src.unwrap_or(mac),
-        dl_dst: settings.local_dst.unwrap_or(DEFAULT_DESTINATION),
+        dl_dst: settings.local_dst.unwrap_or(DEFAULT_DESTINATION_MAC),
         dl_type: ethertype::IPV4,
         nw_src: settings.filter.ip.to_bits(),
         nw_dst: settings.ip_dst.to_bits(),
@@ -63,7 +63,7 @@ mod tests {
         let settings = Settings::default();
         let mut frame = frame(&message, &settings, mac, source_port(16_385));
         let flow = flow::extract::extract_from(&frame, 1);
-        assert_eq!((flow.dl_src, flow.dl_dst), (mac, DEFAULT_DESTINATION));
+        assert_eq!((flow.dl_src, flow.dl_dst), (mac, DEFAULT_DESTINATION_MAC));
         assert_eq!((flow.nw_src, flow.nw_dst), (0xa9fe_0101, 0xa9fe_0100));
         assert_eq!((flow.nw_ttl, flow.nw_tos, flow.tp_src, flow.tp_dst), (255, 0xc0, 49_153, 3784));
         assert_eq!(payload(&frame), Some(&message.encode()[..]));

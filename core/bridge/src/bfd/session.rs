@@ -83,9 +83,11 @@ pub(super) struct Forwarding {
     pub(super) last: bool,
     /// The decision that a command forced.
     pub(super) forced: Option<bool>,
-    /// Until this time, the last received traffic counts as a sign of life, if `message_until` is not over.
+    /// The last received traffic counts as a sign of life until this time, or until `message_until` if that
+    /// is earlier.
     pub(super) traffic_until: Millis,
-    /// Until this time, received traffic alone counts as a sign of life. After it, another message must have arrived, too.
+    /// Until this time, traffic counts as a sign of life without another message. Each message sets this time
+    /// to its arrival plus 100 times `min_rx`.
     pub(super) message_until: Millis,
     /// How often the decision changed.
     pub(super) flaps: u64,

@@ -42,8 +42,8 @@ pub struct Settings {
 pub struct Filter {
     /// Destination MAC address; `None`: any.
     pub eth_dst: Option<Mac>,
-    /// Destination IPv4 address; [`DEFAULT_SOURCE`] matches any address. It is also the source address of sent
-    /// messages.
+    /// Destination IPv4 address; [`DEFAULT_SOURCE`] matches any address. Sent messages have the same address
+    /// as their source.
     pub ip: Ipv4Addr,
     /// The tunnel key must be 0.
     pub check_tnl_key: bool,

@@ -69,7 +69,7 @@ pub struct Session {
     was_checked: bool,
     pub(super) points: BTreeMap<u64, RemotePoint>,
     /// Identifiers of the points whose messages arrived between the last two checks.
-    pub(super) heard: Vec<u64>,
+    pub(super) live_ids: Vec<u64>,
     /// Faults found by the last check.
     faults: Faults,
     /// Faults in messages since the last check.
@@ -112,7 +112,7 @@ impl Session {
             next_tx: None,
             was_checked: false,
             points: BTreeMap::new(),
-            heard: Vec::new(),
+            live_ids: Vec::new(),
             faults: Faults::empty(),
             received_faults: Faults::empty(),
             forced: None,
@@ -293,7 +293,7 @@ impl Session {
         } else if heard().next().is_some() {
             self.remote_is_up = true;
         }
-        self.heard = self.points.iter().filter(|(_, point)| point.heard).map(|(id, _)| *id).collect();
+        self.live_ids = self.points.iter().filter(|(_, point)| point.heard).map(|(id, _)| *id).collect();
         self.points.retain(|_, point| std::mem::take(&mut point.heard) || traffic);
     }
 

@@ -53,7 +53,7 @@ pub struct Settings {
 
 /// The error for an invalid identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0} is no identifier of a maintenance point, which is 1 to {MAX_ID}, or more in extended mode")]
+#[error("invalid MPID {0}: it must be 1 to {MAX_ID}; in extended mode any positive number")]
 pub struct WrongId(pub u64);
 
 /// An interval in the form in which messages carry it.
@@ -78,8 +78,9 @@ impl Settings {
         self.extended && self.demand
     }
 
-    /// The interval of sent messages: the longest interval of the standard that does not exceed the configured one. In extended mode: the
-    /// configured interval, but at most 65,535 ms, because the field in messages has 16 bits.
+    /// The interval of sent messages: the longest interval of the standard that does not exceed the
+    /// configured one, but at least 3 ms. In extended mode: the configured interval; if it is not one of the
+    /// standard, at most 65,535 ms, because the field in messages has 16 bits.
     pub(super) fn sent_interval(&self) -> Interval {
         let code = (1..INTERVALS.len()).rev().find(|code| INTERVALS[*code] <= self.interval).unwrap_or(1);
         match self.extended && INTERVALS[code] != self.interval {

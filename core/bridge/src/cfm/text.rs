@@ -55,7 +55,7 @@ impl Session {
             faults: self.faults().names(),
             flaps: self.flaps,
             health: self.health.percent,
-            remote_ids: self.heard.clone(),
+            remote_ids: self.live_ids.clone(),
             remote_is_up: self.remote_is_up(),
         }
     }

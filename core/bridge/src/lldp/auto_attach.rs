@@ -1,11 +1,12 @@
-//! The elements of auto-attach (draft-unbehagen-lldp-spb-03 section 6): who takes part, and which services use which VLANs.
+//! The TLVs of auto-attach (draft-unbehagen-lldp-spb-03 section 6): the element of a participant, and the
+//! assignments of services to VLANs.
 //!
-//! Both elements begin with a digest of 32 bytes. The digest of a message without authentication is zero; digests of received messages are not
-//! checked, as in Open vSwitch.
+//! Both TLVs begin with a digest of 32 bytes. The digest of a message without authentication is zero; digests
+//! of received messages are not checked, as in Open vSwitch.
 
 use std::collections::BTreeMap;
 
-/// The organization whose elements these are (an OUI).
+/// OUI of the organization that defines these TLVs.
 pub(super) const OUI: [u8; 3] = [0x00, 0x04, 0x0d];
 pub(super) const ELEMENT: u8 = 11;
 pub(super) const ASSIGNMENTS: u8 = 12;
@@ -24,7 +25,7 @@ const VIRTUAL_SWITCH: u8 = 14;
 /// Identity of a system: its MAC address, the kind of its connection, and reserved bytes.
 pub type SystemId = [u8; 10];
 
-/// Tells that the sender takes part in auto-attach, and as what.
+/// Announces that the sender takes part in auto-attach, and its role (`kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {
     /// Type of the element, 6 bits; 2 is a server.
@@ -38,14 +39,14 @@ pub struct Element {
 }
 
 impl Element {
-    /// The element of this switch, which is known by a MAC address.
+    /// The element of this switch; its system id contains `mac`.
     pub fn of_switch(mac: [u8; 6]) -> Element {
         let mut system = SystemId::default();
         system[..6].copy_from_slice(&mac);
         Element { kind: VIRTUAL_SWITCH, state: 0, management_vlan: 0, system }
     }
 
-    /// Parses a value behind its subtype. `None`: it is too short.
+    /// Parses the value after the subtype. `None`: the value is too short.
     pub(super) fn decode(value: &[u8]) -> Option<Element> {
         let (word, rest) = value.get(DIGEST_LEN..)?.split_first_chunk()?;
         let word = u32::from_be_bytes(*word);

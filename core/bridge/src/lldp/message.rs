@@ -59,7 +59,7 @@ pub struct Message {
     pub chassis: Id,
     /// The port that sent it.
     pub port: Id,
-    /// Time in seconds that the message is valid; 0: the sender takes its messages back.
+    /// Time in seconds that the message is valid; 0: the sender withdraws its information (shutdown LLDPDU).
     pub ttl: u16,
     /// Description of the port.
     pub port_description: String,
@@ -67,7 +67,7 @@ pub struct Message {
     pub system_name: String,
     /// Description of the system.
     pub system_description: String,
-    /// What the system can be, and what it is: bits of [`capability`].
+    /// System capabilities and enabled capabilities: bits of [`capability`].
     pub capabilities: Option<(u16, u16)>,
     /// Addresses for management.
     pub addresses: Vec<IpAddr>,

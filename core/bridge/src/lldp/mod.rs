@@ -1,6 +1,6 @@
-//! Link layer discovery (LLDP, IEEE 802.1AB): a port tells its neighbour which system and which port it is, and stores what its neighbours
-//! tell. With auto-attach (draft-unbehagen-lldp-spb) the switch also asks a server in the network to carry services (numbers of 24 bits,
-//! I-SIDs) in VLANs.
+//! Link layer discovery (LLDP, IEEE 802.1AB): a port announces its chassis and port identifiers to its
+//! neighbours, and stores what they announce. With auto-attach (draft-unbehagen-lldp-spb) the switch also
+//! asks a server in the network to carry services (numbers of 24 bits, I-SIDs) in VLANs.
 //!
 //! A session belongs to a port. Its inputs are the time, the announced texts and services, and the frames received for it; its outputs are the
 //! frames to send and the time of its next call.

@@ -33,11 +33,11 @@ pub(super) enum Stored {
     Inserted,
     /// The neighbour is known.
     Updated,
-    /// The neighbour took its messages back (TTL 0).
+    /// The neighbour sent a shutdown LLDPDU (TTL 0), so it was removed.
     Deleted,
     /// There are too many neighbours.
     Dropped,
-    /// A neighbour that is not known took its messages back.
+    /// An unknown neighbour sent a shutdown LLDPDU.
     Unknown,
 }
 

@@ -12,8 +12,7 @@ use units::Millis;
 
 /// Destination of sent messages: they reach the nearest bridge (IEEE 802.1AB table 7-1).
 const DESTINATION: Mac = Mac([0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e]);
-/// Destinations of messages that are accepted; the others reach the nearest customer bridge, and the nearest bridge that is no relay of two
-/// ports.
+/// Accepted destinations: nearest bridge, nearest non-TPMR bridge, nearest customer bridge (table 7-1).
 const DESTINATIONS: [Mac; 3] =
     [DESTINATION, Mac([0x01, 0x80, 0xc2, 0x00, 0x00, 0x03]), Mac([0x01, 0x80, 0xc2, 0x00, 0x00, 0x00])];
 
@@ -52,7 +51,7 @@ pub(super) struct Counters {
     pub(super) aged_out: u64,
     /// New neighbours.
     pub(super) inserted: u64,
-    /// Neighbours that took their messages back.
+    /// Neighbours that were removed because they sent a shutdown LLDPDU (TTL 0).
     pub(super) deleted: u64,
     /// Messages of new neighbours that were not stored, because there are too many neighbours.
     pub(super) dropped: u64,

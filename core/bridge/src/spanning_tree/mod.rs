@@ -42,6 +42,6 @@ pub use frame::{DESTINATION, payload};
 pub use identifier::BridgeIdentifier;
 pub use output::{Flush, Output, Pairs};
 pub use port_setup::{Link, PortSetup};
-pub use port_state::{PortState, PortTree, Protocol};
+pub use port_state::{PortState, PortTreeState, Protocol};
 pub use settings::Settings;
 pub use tree::Tree;

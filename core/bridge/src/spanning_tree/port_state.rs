@@ -66,14 +66,14 @@ impl PortState {
 
 /// The spanning tree state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortTree {
+pub struct PortTreeState {
     /// The protocol of the port's bridge.
     pub protocol: Protocol,
     /// The state of the port.
     pub state: PortState,
 }
 
-impl PortTree {
+impl PortTreeState {
     /// Whether BPDUs of other protocol entities, which the bridge forwards, may be sent through the port.
     pub const fn passes_bpdus(self) -> bool {
         !matches!(self.state, PortState::Blocking)

@@ -2,7 +2,7 @@
 
 use super::output::{Output, Pairs};
 use super::port_setup::{Link, PortSetup};
-use super::port_state::{PortState, PortTree, Protocol};
+use super::port_state::{PortState, PortTreeState, Protocol};
 use super::settings::Settings;
 use super::{rstp, stp};
 use units::{Millis, OfPort};
@@ -97,9 +97,9 @@ impl Tree {
     }
 
     /// The state of a port; `None` if the port does not take part in the spanning tree.
-    pub fn state(&self, port: OfPort) -> Option<PortTree> {
+    pub fn state(&self, port: OfPort) -> Option<PortTreeState> {
         let state: PortState = either!(self, bridge => bridge.state(port))?;
-        Some(PortTree { protocol: self.protocol(), state })
+        Some(PortTreeState { protocol: self.protocol(), state })
     }
 
     /// The text of `stp/show` or `rstp/show`.

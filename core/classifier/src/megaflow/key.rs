@@ -154,7 +154,7 @@ impl Key {
 
 /// One word of a [`Rest`] that is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ExtWord {
+pub struct RestWord {
     /// Index of the word.
     pub at: u8,
     /// The matched bits.
@@ -169,7 +169,7 @@ pub struct KeyMask {
     /// Bits of the line.
     pub line: Line,
     /// The matched words of the rest, in order.
-    pub ext: Box<[ExtWord]>,
+    pub ext: Box<[RestWord]>,
 }
 
 /// Bits of the line that depth L2 fills in addition to those of `Port`.
@@ -191,7 +191,7 @@ impl KeyMask {
             Some(w) if usize::from(w.at) < EXT_WORDS => EXT_WORDS,
             Some(_) => EXT_WORDS + OPTION_WORDS,
         };
-        let every = |at| ExtWord { at: at as u8, mask: u64::MAX, value: 0 };
+        let every = |at| RestWord { at: at as u8, mask: u64::MAX, value: 0 };
         KeyMask { line: [u64::MAX; 8], ext: (0..words).map(every).collect() }
     }
 
@@ -201,7 +201,7 @@ impl KeyMask {
         let parts = [(0, &ext[..]), (EXT_WORDS, options.map_or(&[][..], |o| &o[..]))];
         for (first, part) in parts {
             flow::for_each_set_word(part, |i, mask| {
-                words.push(ExtWord { at: (first + i) as u8, mask, value: 0 })
+                words.push(RestWord { at: (first + i) as u8, mask, value: 0 })
             });
         }
         KeyMask { line, ext: words.into() }
@@ -282,7 +282,7 @@ impl KeyMask {
     /// Adds the words of the rest to the sum of a line.
     #[inline(always)]
     fn add_rest(&self, sum: u64, rest: Rest<'_>, secret: &Secret) -> u64 {
-        let term = |w: &ExtWord| secret.term(LINE_WORDS + usize::from(w.at), rest.word(w.at) & w.mask);
+        let term = |w: &RestWord| secret.term(LINE_WORDS + usize::from(w.at), rest.word(w.at) & w.mask);
         self.ext.iter().map(term).fold(sum, u64::wrapping_add)
     }
 }

@@ -25,7 +25,7 @@ pub mod table;
 
 pub use convert::{NSH_WORDS, TUNNEL_AT, TUNNEL_WORDS};
 pub use key::{
-    ALL_WORDS, BATCH, Column, Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests, Words,
+    ALL_WORDS, BATCH, Column, Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest, RestWord, Rests, Words,
 };
 pub use lookup::{NONE, bits, matching_candidates};
 pub use pattern::{AddressMatch, Pattern};

@@ -32,7 +32,9 @@ pub struct MegaflowPublisher<P> {
 }
 
 impl<P> MegaflowTable<P> {
-    /// An empty table for up to `capacity` megaflows with at most `max_masks` masks for a port, and its publisher.
+    /// An empty table for up to `capacity` megaflows, and its publisher. `max_masks`: the number of masks of
+    /// a port from which on new masks are replaced by exact ones, see
+    /// [`bounded_mask`](MegaflowPublisher::bounded_mask).
     /// `seed` is a secret random number of the process, so that an attacker cannot craft packets with equal hashes.
     pub fn new(capacity: usize, max_masks: usize, seed: u64) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
         let (arena, publisher) = Arena::new(capacity);
@@ -71,7 +73,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     }
 
     /// Computes the port's union of masks again, without bits that no megaflow matches any more.
-    fn forget_bits(&self, in_port: u32, port_megaflows: &PortMegaflows) {
+    fn recompute_union(&self, in_port: u32, port_megaflows: &PortMegaflows) {
         let mut all = Vec::clone(&self.by_port.load());
         all[in_port as usize] = Some(Arc::new(PortMegaflows::new(
             port_megaflows.subtables().to_vec(),
@@ -217,7 +219,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
                 let sorted = order.into_iter().map(|i| Arc::clone(&port_megaflows.subtables()[i])).collect();
                 self.publish(port as u32, sorted);
             } else if port_megaflows.is_union_stale() {
-                self.forget_bits(port as u32, port_megaflows);
+                self.recompute_union(port as u32, port_megaflows);
             }
             port_megaflows.subtables().iter().for_each(|t| t.age_hits());
         }

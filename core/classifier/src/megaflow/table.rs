@@ -1,6 +1,6 @@
 //! The reading side of a megaflow table: megaflows, by ingress port.
 
-use super::key::{Depth, EXT_WORDS, ExtWord, KeyMask, Rest, Rests, Words};
+use super::key::{Depth, EXT_WORDS, KeyMask, Rest, RestWord, Rests, Words};
 use super::subtable::{Probes, Subtable};
 use cpu::{Line, masked_eq};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use sync::{Arena, Cached, Reader, SnapshotCell};
 pub struct Megaflow<P> {
     pub(super) line: Line,
     pub(super) mask: Line,
-    pub(super) ext: Box<[ExtWord]>,
+    pub(super) ext: Box<[RestWord]>,
     pub(super) depth: Depth,
     /// The words in `ext`.
     pub(super) words: Words,
@@ -205,7 +205,7 @@ impl<P> MegaflowTable<P> {
     pub fn probes(&self) -> Probes {
         let by_port = self.by_port.load();
         let tables = by_port.iter().flatten().flat_map(|c| &c.subtables);
-        tables.map(|t| t.probes()).fold(Probes::default(), Probes::and)
+        tables.map(|t| t.probes()).fold(Probes::default(), Probes::plus)
     }
 
     /// The megaflows of a port, if it has any.

@@ -1,6 +1,6 @@
 //! The rules of one subtable whose masked bits have the same hash, the highest priority first.
 
-use super::classified::Classified;
+use super::rule::ClassifierRule;
 use super::sparse::SparseMatch;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl<R> Clone for Bucket<R> {
     }
 }
 
-impl<R: Classified> Bucket<R> {
+impl<R: ClassifierRule> Bucket<R> {
     pub(super) fn as_slice(&self) -> &[Arc<R>] {
         match self {
             Bucket::One(r) => std::slice::from_ref(r),

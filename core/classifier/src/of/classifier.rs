@@ -1,12 +1,12 @@
 //! The table of rules: changes, exact searches and iteration. Module `lookup` looks up packets.
 
-use super::classified::Classified;
 use super::memo::Memo;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
+use super::rule::ClassifierRule;
 use super::sparse::{SparseMask, SparseMatch};
-use super::subtable::{Shape, Subtable};
+use super::subtable::{MaskInfo, Subtable};
 use super::trie::Trie;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use std::sync::Arc;
 
 /// A subtable, with the values by which it is ordered and found.
@@ -32,7 +32,7 @@ pub struct Classifier<R> {
     pub(super) tries: Vec<(PrefixField, Trie)>,
     pub(super) memo: Memo<R>,
     /// Hashes the values of rules and packets. With `learn`, packets determine both, so the hash has secrets.
-    chain: Chain,
+    chain: KeyedHash64,
     len: usize,
 }
 
@@ -49,15 +49,15 @@ impl<R> Clone for Classifier<R> {
 }
 
 /// An empty table with fixed secrets, for tests.
-impl<R: Classified> Default for Classifier<R> {
+impl<R: ClassifierRule> Default for Classifier<R> {
     fn default() -> Self {
-        Classifier::new(&PrefixField::DEFAULT, Chain::new(0))
+        Classifier::new(&PrefixField::DEFAULT, KeyedHash64::new(0))
     }
 }
 
-impl<R: Classified> Classifier<R> {
+impl<R: ClassifierRule> Classifier<R> {
     /// Makes an empty table that tracks prefixes of `fields` (at most four). `chain` contains secrets of the process.
-    pub fn new(fields: &[PrefixField], chain: Chain) -> Self {
+    pub fn new(fields: &[PrefixField], chain: KeyedHash64) -> Self {
         let tries = fields.iter().take(PREFIX_FIELDS_MAX).map(|&f| (f, Trie::default())).collect();
         Classifier { slots: Vec::new(), tries, memo: Memo::default(), chain, len: 0 }
     }
@@ -109,7 +109,7 @@ impl<R: Classified> Classifier<R> {
     /// If a rule of the table has the same mask as `matching`, lets `matching` share the mask of that rule.
     pub fn share_mask(&self, matching: &mut SparseMatch) {
         let Some(at) = self.slot_of(matching.mask()) else { return };
-        let own = &self.slots[at].table.shape.mask;
+        let own = &self.slots[at].table.mask_info.mask;
         // Nearly always `matching` shares it already. Then the reference counter, which other threads change as well, is not
         // touched.
         if !Arc::ptr_eq(own, matching.mask()) {
@@ -127,8 +127,9 @@ impl<R: Classified> Classifier<R> {
         let old = table.insert(rule, &flow);
         if old.is_none() {
             self.len += 1;
-            let shape = Arc::clone(&table.shape);
-            for ((field, trie), used) in self.tries.iter_mut().zip(&shape.prefixes).filter(|(_, u)| u.len > 0)
+            let mask_info = Arc::clone(&table.mask_info);
+            for ((field, trie), used) in
+                self.tries.iter_mut().zip(&mask_info.prefixes).filter(|(_, u)| u.len > 0)
             {
                 trie.insert(field.value(&flow), used.len);
             }
@@ -146,8 +147,9 @@ impl<R: Classified> Classifier<R> {
         let table = Arc::make_mut(&mut self.slots[at].table);
         let rule = table.remove(m, &flow, priority)?;
         self.len -= 1;
-        let shape = Arc::clone(&table.shape);
-        for ((field, trie), used) in self.tries.iter_mut().zip(&shape.prefixes).filter(|(_, u)| u.len > 0) {
+        let mask_info = Arc::clone(&table.mask_info);
+        for ((field, trie), used) in self.tries.iter_mut().zip(&mask_info.prefixes).filter(|(_, u)| u.len > 0)
+        {
             trie.remove(field.value(&flow), used.len);
         }
         if self.slots[at].table.len() == 0 {
@@ -175,7 +177,7 @@ impl<R: Classified> Classifier<R> {
     ) -> impl Iterator<Item = &'a Arc<R>> + use<'a, 'm, R> {
         self.slots
             .iter()
-            .filter(|s| s.table.shape.mask.covers(m.mask()))
+            .filter(|s| s.table.mask_info.mask.covers(m.mask()))
             .flat_map(|s| s.table.iter())
             .filter(|r| r.matching().within(m))
     }
@@ -195,12 +197,12 @@ impl<R: Classified> Classifier<R> {
 
     fn slot_of(&self, mask: &SparseMask) -> Option<usize> {
         let hash = mask.hash_value();
-        self.slots.iter().position(|s| s.mask_hash == hash && *s.table.shape.mask == *mask)
+        self.slots.iter().position(|s| s.mask_hash == hash && *s.table.mask_info.mask == *mask)
     }
 
     fn add_slot(&mut self, mask: &Arc<SparseMask>) -> usize {
         let fields = self.prefix_fields();
-        let table = Arc::new(Subtable::new(Shape::new(Arc::clone(mask), &fields, self.chain)));
+        let table = Arc::new(Subtable::new(MaskInfo::new(Arc::clone(mask), &fields, self.chain)));
         self.slots.push(Slot { max_priority: 0, mask_hash: mask.hash_value(), table });
         self.slots.len() - 1
     }

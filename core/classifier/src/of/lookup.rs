@@ -6,10 +6,10 @@
 //! Otherwise each of these soft matches is replaced by the next rule with the same match and a lower priority, and the search continues. All
 //! visited subtables have added their bits to the mask by then, so the mask covers the result in either case.
 
-use super::classified::{Classified, Conjunction};
 use super::classifier::Classifier;
 use super::memo::MemoResult;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
+use super::rule::{ClassifierRule, Conjunction};
 use super::subtable::{Subtable, ports};
 use super::trie::{PrefixMatches, Trie};
 use flow::Flow;
@@ -27,10 +27,10 @@ struct Prefixes<'a> {
 }
 
 impl Prefixes<'_> {
-    /// Returns whether a trie excludes all rules of `table` by a field of stage `stage`. Adds the bits by which it does so to
-    /// `wildcards`.
+    /// Returns whether a trie excludes all rules of `table` by a field of stage `stage`. If so, adds the
+    /// prefix that excludes them to `wildcards`.
     fn exclude<R>(&mut self, table: &Subtable<R>, stage: usize, flow: &Flow, wildcards: &mut Flow) -> bool {
-        let prefixes = table.shape.prefixes.iter();
+        let prefixes = table.mask_info.prefixes.iter();
         let mut tried_another = false;
         for (((field, trie), found), prefix) in self.tries.iter().zip(&mut self.found).zip(prefixes) {
             if prefix.len == 0 || prefix.stage != stage || !field.applies(flow) {
@@ -63,7 +63,8 @@ impl Prefixes<'_> {
 pub(super) struct SearchReport {
     /// The mask is not the only possible one; see [`Prefixes`].
     ambiguous: bool,
-    /// Number of subtables that were searched, for flows and for complete conjunctions, and of conjunctions that were examined.
+    /// Number of subtables that were searched, including the searches with a `conj_id`, plus the number of
+    /// conjunctions that were examined.
     work: usize,
 }
 
@@ -74,7 +75,7 @@ struct SoftMatch<'a, R> {
     at: usize,
 }
 
-impl<'a, R: Classified> SoftMatch<'a, R> {
+impl<'a, R: ClassifierRule> SoftMatch<'a, R> {
     fn rule(&self) -> &'a Arc<R> {
         &self.bucket[self.at]
     }
@@ -89,7 +90,7 @@ impl<'a, R: Classified> SoftMatch<'a, R> {
     }
 }
 
-impl<R: Classified> Classifier<R> {
+impl<R: ClassifierRule> Classifier<R> {
     /// The rule with the highest priority that matches `flow`. Adds the bits on which the result depends to `wildcards`, a
     /// mask of examined bits. If two rules with the same priority match, either may be returned.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<R>> {
@@ -166,7 +167,7 @@ impl<R: Classified> Classifier<R> {
             report.work += 1;
             let found = match wildcards.as_deref_mut() {
                 Some(w) => find_with_wildcards(&slot.table, flow, &mut prefixes, w),
-                None => find(slot.table.bucket(slot.table.shape.hash(flow)), flow),
+                None => find(slot.table.bucket(slot.table.mask_info.hash(flow)), flow),
             };
             let Some(found) = found else { continue };
             let rule = found.rule();
@@ -252,23 +253,23 @@ fn complete_conjunctions<'a>(sets: impl Iterator<Item = &'a [Conjunction]>) -> V
 }
 
 /// The first rule of a bucket that matches. It has the highest priority of the matching rules, because the bucket is sorted.
-fn find<'a, R: Classified>(bucket: &'a [Arc<R>], flow: &Flow) -> Option<SoftMatch<'a, R>> {
+fn find<'a, R: ClassifierRule>(bucket: &'a [Arc<R>], flow: &Flow) -> Option<SoftMatch<'a, R>> {
     bucket.iter().position(|r| r.matching().matches(flow)).map(|at| SoftMatch { bucket, at })
 }
 
 /// The matching rule of a subtable with the highest priority. Adds the bits on which the result depends to `wildcards`.
-fn find_with_wildcards<'a, R: Classified>(
+fn find_with_wildcards<'a, R: ClassifierRule>(
     table: &'a Subtable<R>,
     flow: &Flow,
     prefixes: &mut Prefixes<'_>,
     wildcards: &mut Flow,
 ) -> Option<SoftMatch<'a, R>> {
-    let (stages, chain) = (&table.shape.stages, &table.shape.chain);
+    let (stages, chain) = (&table.mask_info.stages, &table.mask_info.chain);
     let last = stages.len() - 1;
     let mut hash = chain.start();
     for (i, stage) in stages.iter().enumerate() {
         // If a trie excludes the subtable, the bits of this stage and of later stages are not added to the mask, except for the prefix.
-        if table.shape.uses_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
+        if table.mask_info.uses_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
             return None;
         }
         hash = stage.hash(chain, hash, flow);
@@ -282,9 +283,9 @@ fn find_with_wildcards<'a, R: Classified>(
     let found = find(table.bucket(hash), flow);
     let ports_before = (wildcards.tp_src, wildcards.tp_dst);
     stages[last].add_mask_to(wildcards);
-    if found.is_none() && table.shape.ports_mask != 0 {
+    if found.is_none() && table.mask_info.ports_mask != 0 {
         // Leading bits of the ports may exclude all rules of this subtable; then only these bits are added.
-        let mask = table.shape.ports_mask;
+        let mask = table.mask_info.ports_mask;
         let bits = table.ports.lookup(u128::from(ports(flow) & mask) << 96).bits;
         let examined = mask & if bits == 0 { 0 } else { u32::MAX << (32 - bits) };
         wildcards.tp_src = ports_before.0 | (examined >> 16) as u16;

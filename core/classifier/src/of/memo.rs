@@ -21,7 +21,8 @@ const MASKS_MAX: usize = 3;
 const SLOTS: usize = 128;
 /// Maximum number of words of a mask.
 const WORDS_MAX: usize = 8;
-/// Maximum number of searches with a mask of their own, which is needed to store the result. Such a search is slower.
+/// Maximum number of searches that collect the examined bits in a separate mask, so that the result can be
+/// stored. Such a search is slower than one that adds the bits to the caller's mask.
 const SEARCHES_MAX: u32 = 256;
 
 /// The memo of one table.
@@ -150,4 +151,4 @@ impl<R> Memo<R> {
     }
 }
 
-const _: () = assert!(FLOW_WORDS <= 256, "a place is a byte");
+const _: () = assert!(FLOW_WORDS <= 256, "the index of a word fits into a byte");

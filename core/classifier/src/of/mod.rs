@@ -27,12 +27,12 @@
 //! use of the tries are those of Open vSwitch.
 
 mod bucket;
-mod classified;
 pub mod classifier;
 mod hash_trie;
 pub mod lookup;
 mod memo;
 pub mod prefix;
+mod rule;
 pub mod sparse;
 pub mod stage;
 pub mod subtable;
@@ -41,7 +41,7 @@ pub mod trie;
 #[cfg(test)]
 mod tests;
 
-pub use classified::{Classified, Conjunction};
 pub use classifier::Classifier;
 pub use prefix::PrefixField;
+pub use rule::{ClassifierRule, Conjunction};
 pub use sparse::{SparseMask, SparseMatch};

@@ -1,7 +1,7 @@
 //! Masks and matches that store only the words with a matched bit.
 //!
-//! A full `Flow` has about 600 bytes, and a typical rule matches three words (24 bytes) of it. A table of a million rules
-//! must not store the rest.
+//! A full `Flow` has about 800 bytes, and a typical rule matches three words (24 bytes) of it. A table of a
+//! million rules must not store the rest.
 //!
 //! **Invariant**: no stored mask word is zero. A match has one value for each word of its mask, and the value is zero
 //! outside the mask.

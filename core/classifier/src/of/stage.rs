@@ -4,7 +4,7 @@
 //! anyway, L2 addresses differ less between packets than L3 addresses, and L4 ports differ most.
 
 use super::sparse::SparseMask;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use flow::{FLOW_WORDS, Flow};
 use std::mem::offset_of;
 
@@ -87,7 +87,7 @@ impl Stage {
     }
 
     /// Continues `hash` over the bits of this stage.
-    pub fn hash(&self, chain: &Chain, hash: u64, flow: &Flow) -> u64 {
+    pub fn hash(&self, chain: &KeyedHash64, hash: u64, flow: &Flow) -> u64 {
         let words = flow.words();
         self.words.iter().fold(hash, |h, &(i, m)| chain.step(h, words[usize::from(i)] & m))
     }

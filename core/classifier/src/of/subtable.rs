@@ -1,13 +1,13 @@
 //! A subtable: the rules with the same mask, in a persistent hash table, with the data for the shortcuts of a look-up.
 
 use super::bucket::Bucket;
-use super::classified::Classified;
 use super::hash_trie::HashTrie;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
+use super::rule::ClassifierRule;
 use super::sparse::{SparseMask, SparseMatch};
 use super::stage::Stage;
 use super::trie::Trie;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use flow::Flow;
 use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(super) struct PrefixUse {
 
 /// The data of a subtable that depends only on its mask.
 #[derive(Debug)]
-pub(super) struct Shape {
-    pub(super) chain: Chain,
+pub(super) struct MaskInfo {
+    pub(super) chain: KeyedHash64,
     pub(super) mask: Arc<SparseMask>,
     pub(super) stages: Vec<Stage>,
     pub(super) prefixes: [PrefixUse; PREFIX_FIELDS_MAX],
@@ -34,8 +34,8 @@ pub(super) struct Shape {
     pub(super) ports_mask: u32,
 }
 
-impl Shape {
-    pub(super) fn new(mask: Arc<SparseMask>, fields: &[PrefixField], chain: Chain) -> Shape {
+impl MaskInfo {
+    pub(super) fn new(mask: Arc<SparseMask>, fields: &[PrefixField], chain: KeyedHash64) -> MaskInfo {
         let stages = Stage::split(&mask);
         let mut prefixes = [PrefixUse::default(); PREFIX_FIELDS_MAX];
         for (p, field) in prefixes.iter_mut().zip(fields) {
@@ -46,7 +46,7 @@ impl Shape {
         let used = prefixes.iter().filter(|p| p.len > 0);
         let trie_stages = used.fold(0, |bits, p| bits | 1 << p.stage);
         let ports_mask = ports(&mask.expand());
-        Shape { chain, mask, stages, prefixes, trie_stages, ports_mask }
+        MaskInfo { chain, mask, stages, prefixes, trie_stages, ports_mask }
     }
 
     /// Returns whether a trie is used for a field of this stage.
@@ -72,7 +72,7 @@ pub(super) fn ports(flow: &Flow) -> u32 {
 /// The rules with the same mask. A clone shares all data.
 #[derive(Debug)]
 pub(super) struct Subtable<R> {
-    pub(super) shape: Arc<Shape>,
+    pub(super) mask_info: Arc<MaskInfo>,
     rules: HashTrie<Bucket<R>>,
     /// For every stage but the last: the number of rules by their hash up to that stage.
     indices: Vec<HashTrie<u32>>,
@@ -86,7 +86,7 @@ pub(super) struct Subtable<R> {
 impl<R> Clone for Subtable<R> {
     fn clone(&self) -> Self {
         Subtable {
-            shape: Arc::clone(&self.shape),
+            mask_info: Arc::clone(&self.mask_info),
             rules: self.rules.clone(),
             indices: self.indices.clone(),
             ports: self.ports.clone(),
@@ -96,11 +96,11 @@ impl<R> Clone for Subtable<R> {
     }
 }
 
-impl<R: Classified> Subtable<R> {
-    pub(super) fn new(shape: Shape) -> Self {
-        let indices = (1..shape.stages.len()).map(|_| HashTrie::default()).collect();
+impl<R: ClassifierRule> Subtable<R> {
+    pub(super) fn new(mask_info: MaskInfo) -> Self {
+        let indices = (1..mask_info.stages.len()).map(|_| HashTrie::default()).collect();
         Subtable {
-            shape: Arc::new(shape),
+            mask_info: Arc::new(mask_info),
             rules: HashTrie::default(),
             indices,
             ports: Trie::default(),
@@ -134,7 +134,7 @@ impl<R: Classified> Subtable<R> {
 
     /// The rule with this match and priority; `flow` is the expanded match.
     pub(super) fn find(&self, m: &SparseMatch, flow: &Flow, priority: u32) -> Option<&Arc<R>> {
-        let hash = self.shape.hash(flow);
+        let hash = self.mask_info.hash(flow);
         let bucket = self.rules.get(hash)?;
         bucket.position(m, priority).map(|at| &bucket.as_slice()[at])
     }
@@ -142,7 +142,7 @@ impl<R: Classified> Subtable<R> {
     /// Adds a rule, whose expanded match is `flow`. Replaces and returns a rule with the same match and priority.
     pub(super) fn insert(&mut self, rule: Arc<R>, flow: &Flow) -> Option<Arc<R>> {
         let priority = rule.priority();
-        let hash = self.shape.hash(flow);
+        let hash = self.mask_info.hash(flow);
         match self.rules.get_mut(hash) {
             Some(bucket) => {
                 if let Some(old) = bucket.insert(rule) {
@@ -156,7 +156,7 @@ impl<R: Classified> Subtable<R> {
     }
 
     pub(super) fn remove(&mut self, m: &SparseMatch, flow: &Flow, priority: u32) -> Option<Arc<R>> {
-        let hash = self.shape.hash(flow);
+        let hash = self.mask_info.hash(flow);
         let bucket = self.rules.get_mut(hash)?;
         let single = matches!(bucket, Bucket::One(_));
         let rule = bucket.remove(m, priority)?;
@@ -171,17 +171,17 @@ impl<R: Classified> Subtable<R> {
     fn update_counts(&mut self, flow: &Flow, priority: u32, added: bool) {
         self.len = if added { self.len + 1 } else { self.len - 1 };
         adjust_ordered_count(&mut self.priorities, priority, added);
-        let shape = Arc::clone(&self.shape);
-        let mut hash = shape.chain.start();
-        for (stage, index) in shape.stages.iter().zip(&mut self.indices) {
-            hash = stage.hash(&shape.chain, hash, flow);
+        let mask_info = Arc::clone(&self.mask_info);
+        let mut hash = mask_info.chain.start();
+        for (stage, index) in mask_info.stages.iter().zip(&mut self.indices) {
+            hash = stage.hash(&mask_info.chain, hash, flow);
             adjust_hashed_count(index, hash, added);
         }
-        if shape.ports_mask != 0 {
+        if mask_info.ports_mask != 0 {
             let value = u128::from(ports(flow)) << 96;
             match added {
-                true => self.ports.insert(value, shape.ports_len()),
-                false => self.ports.remove(value, shape.ports_len()),
+                true => self.ports.insert(value, mask_info.ports_len()),
+                false => self.ports.remove(value, mask_info.ports_len()),
             }
         }
     }

@@ -13,7 +13,7 @@ struct TestRule {
     tag: usize,
 }
 
-impl Classified for TestRule {
+impl ClassifierRule for TestRule {
     fn matching(&self) -> &SparseMatch {
         &self.m
     }
@@ -71,13 +71,13 @@ fn learned_rules_make_no_long_buckets() {
     // The second word cancels the difference of the first one.
     let flow = |i: u64| with(1 + i, 7 ^ sparse::mix(0, 1) ^ sparse::mix(0, 1 + i));
     let without_secret = |flow: &Flow| places.iter().fold(0, |hash, &i| sparse::mix(hash, flow.words()[i]));
-    let mut c = Classifier::new(&[], cpu::Chain::new(9));
+    let mut c = Classifier::new(&[], cpu::KeyedHash64::new(9));
     for i in 0..1000 {
         assert_eq!(without_secret(&flow(i)), without_secret(&flow(0)));
         c.insert(rule(flow(i), mask, 1, i as usize));
     }
     let hashes: std::collections::HashSet<u64> =
-        (0..1000).map(|i| c.slots[0].table.shape.hash(&flow(i))).collect();
+        (0..1000).map(|i| c.slots[0].table.mask_info.hash(&flow(i))).collect();
     assert_eq!(hashes.len(), 1000);
     assert_eq!(c.lookup(&flow(77), None).map(|r| r.tag), Some(77));
 }

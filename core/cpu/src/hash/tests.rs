@@ -209,7 +209,7 @@ fn a_chain_has_no_words_that_cancel() {
     let known = |[a, b]: [u64; 2]| step(step(0, a), b);
     assert!(pairs.iter().all(|p| known(*p) == known(pairs[0])));
     for seed in 1..20 {
-        let chain = Chain::new(seed);
+        let chain = KeyedHash64::new(seed);
         let hashes: Vec<u32> = pairs.iter().map(|p| (chain.of(*p) >> 32) as u32).collect();
         assert_even(&hashes, "words that cancel");
         let counted: Vec<u32> = (0..1u64 << 12).map(|i| chain.of([i, 7]) as u32).collect();

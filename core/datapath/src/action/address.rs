@@ -13,8 +13,8 @@ pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
         return;
     }
     let (v, k) = (&m.value, &m.mask);
-    write_ipv4(p, IPV4_SRC, v.src, k.src);
-    write_ipv4(p, IPV4_DST, v.dst, k.dst);
+    write_ipv4_address(p, IPV4_SRC, v.src, k.src);
+    write_ipv4_address(p, IPV4_DST, v.dst, k.dst);
     let Some(ip) = header::<20>(p, offsets.l3) else { return };
     for (offset, value, mask) in [(1, v.tos, k.tos), (8, v.ttl, k.ttl)] {
         let word = offset & !1;
@@ -38,7 +38,7 @@ pub(super) const IPV6_SRC: usize = 8;
 pub(super) const IPV6_DST: usize = 24;
 
 /// Writes an address of an IPv4 packet, and the checksums that cover it.
-pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
+pub(super) fn write_ipv4_address(p: &mut Packet, offset: usize, value: u32, mask: u32) {
     let at = p.offsets().l3;
     let Some(ip) = header::<20>(p, at) else { return };
     let old = u32::from_be_bytes([ip[offset], ip[offset + 1], ip[offset + 2], ip[offset + 3]]);
@@ -53,7 +53,7 @@ pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
 
 /// Writes an address of an IPv6 packet, and the transport checksum. With a routing header, the checksum covers the
 /// final destination (RFC 8200 §8.1), so writing the destination address does not change the checksum.
-pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: &[u8; 16]) {
+pub(super) fn write_ipv6_address(p: &mut Packet, offset: usize, value: &[u8; 16], mask: &[u8; 16]) {
     let offsets = p.offsets();
     let Some(ip) = header::<40>(p, offsets.l3) else { return };
     let mut old = [0; 16];
@@ -74,8 +74,8 @@ pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
         return;
     }
     let (v, k) = (&m.value, &m.mask);
-    write_ipv6(p, IPV6_SRC, &v.src, &k.src);
-    write_ipv6(p, IPV6_DST, &v.dst, &k.dst);
+    write_ipv6_address(p, IPV6_SRC, &v.src, &k.src);
+    write_ipv6_address(p, IPV6_DST, &v.dst, &k.dst);
     let Some(ip) = header::<40>(p, offsets.l3) else { return };
     let word = |label: u32, tclass: u8| label & 0xf_ffff | u32::from(tclass) << 20;
     let mask = word(k.label, k.tclass);

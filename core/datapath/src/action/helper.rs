@@ -15,12 +15,12 @@ pub fn write(p: &mut Packet, inspected: &InspectionResult) -> Option<()> {
     if inspected.edit.is_none() && inspected.seq == 0 && inspected.ack == 0 {
         return Some(());
     }
-    let note = p.frame.offload();
-    if note.gso.is_some() {
+    let offload_request = p.frame.offload();
+    if offload_request.gso.is_some() {
         return None;
     }
-    if note.is_some() {
-        note.finish(p.frame.bytes_mut(), |_| ())?;
+    if offload_request.is_some() {
+        offload_request.finish(p.frame.bytes_mut(), |_| ())?;
         p.frame.set_offload(Default::default());
     }
     let offsets = p.offsets();

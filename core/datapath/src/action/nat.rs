@@ -1,7 +1,7 @@
 //! Edits for address translation: addresses, ports and ICMP identifiers of the packet, and of the packet that is
 //! quoted in an ICMP error.
 
-use super::address::{IPV4_DST, IPV4_SRC, IPV6_DST, IPV6_SRC, write_ipv4, write_ipv6};
+use super::address::{IPV4_DST, IPV4_SRC, IPV6_DST, IPV6_SRC, write_ipv4_address, write_ipv6_address};
 use super::transport::{header_and_payload, set_ports, set_sctp_ports, write_word};
 use crate::packet::Packet;
 use crate::port::Frame;
@@ -22,8 +22,8 @@ pub fn write(p: &mut Packet, t: &Translation) {
     for (offset, address) in places.into_iter().zip([t.src, t.dst]) {
         match address {
             None => {}
-            Some(address) if t.v6 => write_ipv6(p, offset, &bytes(address), &[0xff; 16]),
-            Some([_, address]) => write_ipv4(p, offset, address as u32, u32::MAX),
+            Some(address) if t.v6 => write_ipv6_address(p, offset, &bytes(address), &[0xff; 16]),
+            Some([_, address]) => write_ipv4_address(p, offset, address as u32, u32::MAX),
         }
     }
     match t.transport {
@@ -66,7 +66,7 @@ pub fn write_endpoints(frame: &mut Frame, endpoints: &Endpoints4) -> bool {
             return false;
         }
     }
-    let Some(head) = frame.head_mut(0, PORTS_AT + Tcp::LEN) else { return false };
+    let Some(head) = frame.head_window(0, PORTS_AT + Tcp::LEN) else { return false };
     let tcp = head[PROTO_AT] == ipproto::TCP;
     if head[12..15] != IPV4_WITHOUT_TAGS || len < PORTS_AT + if tcp { Tcp::LEN } else { Udp::LEN } {
         return false;
@@ -82,14 +82,14 @@ pub fn write_endpoints(frame: &mut Frame, endpoints: &Endpoints4) -> bool {
     let both = moved + delta(ports.into(), endpoints.ports.into());
     head[ADDRESSES_AT..PORTS_AT].copy_from_slice(&endpoints.addresses.to_be_bytes());
     head[PORTS_AT..PORTS_AT + 4].copy_from_slice(&endpoints.ports.to_be_bytes());
-    sum_at(head, HEADER_SUM_AT, moved);
+    update_sum(head, HEADER_SUM_AT, moved);
     match tcp {
-        _ if open.is_some() => open_sum_at(head, PORTS_AT + sum_offset, moved),
-        true => _ = sum_at(head, TCP_SUM_AT, both),
+        _ if open.is_some() => update_unfinished_sum(head, PORTS_AT + sum_offset, moved),
+        true => _ = update_sum(head, TCP_SUM_AT, both),
         // A UDP checksum of zero means that there is none; a computed zero is written as 0xffff (RFC 768).
         false if head[UDP_SUM_AT..UDP_SUM_AT + 2] == [0; 2] => {}
         false => {
-            if sum_at(head, UDP_SUM_AT, both) == 0 {
+            if update_sum(head, UDP_SUM_AT, both) == 0 {
                 head[UDP_SUM_AT..UDP_SUM_AT + 2].fill(0xff);
             }
         }
@@ -118,7 +118,7 @@ fn delta(old: u64, new: u64) -> u64 {
 
 /// Updates the checksum at offset `at` by a change; returns the new checksum.
 #[inline(always)]
-fn sum_at(head: &mut [u8; HEAD_WINDOW], at: usize, delta: u64) -> u16 {
+fn update_sum(head: &mut [u8; HEAD_WINDOW], at: usize, delta: u64) -> u16 {
     let old = u16::from_be_bytes([head[at], head[at + 1]]);
     let new = fold(u64::from(!old) + delta);
     head[at..at + 2].copy_from_slice(&(!new).to_be_bytes());
@@ -128,7 +128,7 @@ fn sum_at(head: &mut [u8; HEAD_WINDOW], at: usize, delta: u64) -> u16 {
 /// Updates an unfinished checksum by a change of the addresses. Its field holds the sum of the pseudo header, not
 /// complemented.
 #[inline(always)]
-fn open_sum_at(head: &mut [u8; HEAD_WINDOW], at: usize, delta: u64) {
+fn update_unfinished_sum(head: &mut [u8; HEAD_WINDOW], at: usize, delta: u64) {
     let old = u16::from_be_bytes([head[at], head[at + 1]]);
     head[at..at + 2].copy_from_slice(&fold(u64::from(old) + delta).to_be_bytes());
 }
@@ -323,7 +323,7 @@ mod tests {
         fn an_open_checksum_is_right_when_it_is_finished(tcp: bool, endpoints: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2]) {
             let proto = if tcp { ipproto::TCP } else { ipproto::UDP };
             let mut before = compose(&flow_of(false, proto, endpoints, ports), b"payload");
-            let (start, offset) = packet::segment::make_partial(&mut before).unwrap();
+            let (start, offset) = packet::segment::make_partial_checksum(&mut before).unwrap();
             let [src, dst] = to.map(|n| address(false, n)[1]);
             let new = Endpoints4 { addresses: src << 32 | dst, ports: u32::from(to_ports[0]) << 16 | u32::from(to_ports[1]) };
             let mut p = packet(&before);

@@ -344,7 +344,7 @@ proptest! {
         prop_assume!(changes.iter().filter(|which| **which == 4).count() <= 3);
         let protocol = if udp { 17 } else { 6 };
         let mut bytes = compose(&base(v6, protocol, tagged), &vec![7; payload]);
-        let (start, offset) = segment::make_partial(&mut bytes).unwrap();
+        let (start, offset) = segment::make_partial_checksum(&mut bytes).unwrap();
         let kind = GsoKind::of(protocol, v6).unwrap();
         let csum = Some(PartialChecksum { start, offset });
         let note = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };

@@ -4,7 +4,7 @@
 //! two vectors; a writer tries the lock a few times, and then counts the packet as lost.
 
 use super::offered::Side;
-use crate::locks::lock_soon;
+use crate::locks::try_lock_spinning;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use units::{Nanos, Ufid};
@@ -88,7 +88,7 @@ impl CopyQueues {
     pub(super) fn put(&self, queue: usize, record: Record, kept: &[u8]) -> bool {
         let need = kept.len() + OVERHEAD;
         if self.held.fetch_add(need, Ordering::Relaxed) + need <= self.most
-            && let Some(mut queue) = lock_soon(&self.queues[queue % QUEUES], TRIES)
+            && let Some(mut queue) = try_lock_spinning(&self.queues[queue % QUEUES], TRIES)
         {
             queue.records.push(record);
             queue.bytes.extend_from_slice(kept);

@@ -66,7 +66,10 @@ pub(crate) struct Bursts {
 impl Bursts {
     /// `tx_queue`: the index of the worker's own tx queue.
     pub(crate) fn new(tx_queue: usize) -> Bursts {
-        Bursts { tx_queues: OwnQueues { first: tx_queue, ..OwnQueues::default() }, ..Bursts::default() }
+        Bursts {
+            tx_queues: OwnQueues { static_tx_qid: tx_queue, ..OwnQueues::default() },
+            ..Bursts::default()
+        }
     }
 
     /// Adds the port to `waiting`, the ports with frames to send.

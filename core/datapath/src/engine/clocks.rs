@@ -30,7 +30,7 @@ impl Default for Clocks {
 
 impl Clocks {
     /// Sets the number of cycles per millisecond.
-    pub(crate) fn set_tick(&mut self, cycles_per_ms: u64) {
+    pub(crate) fn set_cycles_per_ms(&mut self, cycles_per_ms: u64) {
         self.fine.per_ms = cycles_per_ms;
         self.residence_scale = Scale::new(cycles_per_ms);
     }

@@ -1,4 +1,4 @@
-//! What a worker reads of the shared state, as of the beginning of its iteration.
+//! Copies of the shared state that a worker uses during an iteration.
 
 use crate::capture::Captures;
 use crate::meter::Meters;

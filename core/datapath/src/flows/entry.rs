@@ -37,12 +37,12 @@ const PER_MEGAFLOW: usize = size_of::<Megaflow<Program>>() + 176;
 
 impl Entry {
     /// Adds what the lane in this slot has counted.
-    pub(super) fn count(&mut self, place: usize, worker: WorkerId, delta: &FlowStats) {
-        if self.lanes.len() <= place {
-            self.lanes.reserve_exact(place + 1 - self.lanes.len());
-            self.lanes.resize(place + 1, None);
+    pub(super) fn count(&mut self, lane_slot: usize, worker: WorkerId, delta: &FlowStats) {
+        if self.lanes.len() <= lane_slot {
+            self.lanes.reserve_exact(lane_slot + 1 - self.lanes.len());
+            self.lanes.resize(lane_slot + 1, None);
         }
-        match &mut self.lanes[place] {
+        match &mut self.lanes[lane_slot] {
             Some(counted) => counted.add(delta),
             none if self.miss_origin.is_some_and(|b| b.worker != worker) => {
                 *none = Some(without_first(delta))

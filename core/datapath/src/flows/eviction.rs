@@ -14,7 +14,7 @@ const SAMPLE: usize = 16;
 /// Maximum number of indices that are visited in one eviction, including free ones.
 const STEPS: usize = 1024;
 /// If this many removed megaflows wait for their readers, the readers' progress is checked.
-const WAITING: usize = 256;
+const RECLAIM_THRESHOLD: usize = 256;
 /// Maximum number of evictions for one new megaflow. More than one, so that after a limit was lowered, the number of
 /// megaflows approaches the limit step by step.
 const EVICTIONS_MAX: usize = 4;
@@ -45,17 +45,17 @@ impl Flows {
             if !self.is_full() {
                 return;
             }
-            if self.removed_owners.len() >= WAITING {
+            if self.removed_owners.len() >= RECLAIM_THRESHOLD {
                 self.reclaim(now, credits);
             }
-            let oldest = if self.removed_owners.len() < SPARE { self.least_used(now) } else { None };
+            let oldest = if self.removed_owners.len() < SPARE { self.least_recently_used(now) } else { None };
             let Some(index) = oldest else { return };
             self.unpublish(index);
         }
     }
 
     /// Returns the least recently used of the next megaflows. Megaflows that a command added are not evicted.
-    fn least_used(&mut self, now: Millis) -> Option<u32> {
+    fn least_recently_used(&mut self, now: Millis) -> Option<u32> {
         let indices = self.entries.end();
         let (mut oldest, mut seen) = (None, 0);
         for _ in 0..STEPS {
@@ -77,7 +77,7 @@ impl Flows {
     fn age(&self, index: u32, now: Millis) -> Option<u64> {
         self.entries.get(index)?.miss_origin?;
         let folded = now.since(self.entries.used(index)).0;
-        let unfolded = self.lanes.iter().flatten().filter_map(|slot| slot.present_and_folded(index));
+        let unfolded = self.lanes.iter().flatten().filter_map(|lane| lane.present_and_folded(index));
         Some(unfolded.map(|(read, _)| ago(read.used, now)).fold(folded, u64::min))
     }
 }

@@ -11,12 +11,12 @@ impl Flows {
     pub(super) fn fold_index(&mut self, index: u32, now: Millis, credits: &mut Credits) {
         let Flows { lanes, entries, removed_owners, .. } = self;
         let mut sum = FlowStats::default();
-        for (place, slot) in lanes.iter_mut().enumerate() {
-            let Some(slot) = slot else { continue };
-            let Some(delta) = slot.take(index, now) else { continue };
+        for (slot, lane) in lanes.iter_mut().enumerate() {
+            let Some(lane) = lane else { continue };
+            let Some(delta) = lane.take(index, now) else { continue };
             sum.add(&delta);
             if let Some(entry) = entries.get_mut(index) {
-                entry.count(place, slot.worker, &delta);
+                entry.count(slot, lane.worker, &delta);
             }
         }
         if sum.packets == 0 {
@@ -35,7 +35,7 @@ impl Flows {
     /// Folds a range of megaflows.
     pub(crate) fn fold_range(&mut self, range: Range<u32>, now: Millis, credits: &mut Credits) {
         for index in range {
-            if self.lanes.iter().flatten().any(|slot| slot.present_and_folded(index).is_some()) {
+            if self.lanes.iter().flatten().any(|lane| lane.present_and_folded(index).is_some()) {
                 self.fold_index(index, now, credits);
             }
         }

@@ -5,19 +5,19 @@
 
 use super::entries::CHUNK;
 use dpif::FlowStats;
-use sync::{LaneCount, Lanes};
+use sync::{LaneCount, LaneReader};
 use units::{Millis, WorkerId};
 
 /// The lane of one worker, with the counts at the last fold.
 pub(super) struct WorkerLane {
     pub(super) worker: WorkerId,
     /// The reading side of the lane.
-    pub(super) lane: Lanes,
+    pub(super) lane: LaneReader,
     folded: Vec<Option<Box<[LaneCount]>>>,
 }
 
 impl WorkerLane {
-    pub(super) fn new(worker: WorkerId, lane: Lanes) -> WorkerLane {
+    pub(super) fn new(worker: WorkerId, lane: LaneReader) -> WorkerLane {
         WorkerLane { worker, lane, folded: Vec::new() }
     }
 

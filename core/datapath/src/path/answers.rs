@@ -61,7 +61,7 @@ fn handle_answer(
         }
         Outcome::Failed(reason) => {
             if let Some(packet) = packets.pop_front() {
-                translate_inline::lose(engine, packet, reason);
+                translate_inline::drop_untranslated(engine, packet, reason);
             }
         }
         Outcome::Unserved => {

@@ -1,4 +1,4 @@
-//! Validate: the autovalidator (`dpif-netdev/subtable-lookup-prio-set autovalidator`). Every packet is looked up once
+//! Autovalidator (`dpif-netdev/subtable-lookup-prio-set autovalidator`): every packet is looked up once
 //! more by a linear search, and the result is compared with that of the other stages.
 //!
 //! It detects faults of parsing, depths, hashes, masks, caches and vector instructions. It is slow and only meant for

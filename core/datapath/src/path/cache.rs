@@ -18,7 +18,7 @@ use classifier::megaflow::{
     Depth, EXT_WORDS, PortMegaflows, Rest, Rests, TUNNEL_WORDS, bits, matching_candidates,
 };
 use cpu::Secret;
-use flowcache::{Entry, FlowCache, Learned, each_cache};
+use flowcache::{Entry, FlowCache, NewEntry, each_cache};
 use std::sync::LazyLock;
 
 /// Clears the bits of the packets for which a megaflow is found. Returns a bit for each packet that the cache
@@ -52,8 +52,8 @@ fn fill_cache(
     let (port, hashes) = (batch.meta(0).in_port, batch.hashes);
     each_cache!(cache, cache => {
         classify::stage(port_megaflows, guard, (batch, tally), pending, |subtable, hits, megaflows| {
-            let learned = |i| Learned { hash: hashes[i], megaflow: megaflows[i], subtable, port };
-            bits(hits).for_each(|i| cache.insert(learned(i)));
+            let new_entry = |i| NewEntry { hash: hashes[i], megaflow: megaflows[i], subtable, port };
+            bits(hits).for_each(|i| cache.insert(new_entry(i)));
         })
     });
 }
@@ -70,7 +70,7 @@ fn look_up<C: FlowCache>(
 ) {
     let n = batch.keys();
     hash(batch, C::BY_MASKS.then(|| port_megaflows.union()), secret);
-    let far = !cache.is_near();
+    let far = !cache.fits_cpu_caches();
     if far {
         batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
     }

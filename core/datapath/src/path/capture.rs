@@ -21,7 +21,7 @@ pub(super) fn looked_up(guard: &MegaflowGuard<'_>, engine: &mut Engine) {
     engine.batch.spread_metadata();
     let (queue, batch) = (usize::from(engine.id.0), &engine.batch);
     for (i, frame) in batch.frames.iter().enumerate() {
-        let index = batch.found.get(if batch.alike { 0 } else { i }).copied().unwrap_or(NONE);
+        let index = batch.found.get(if batch.shares_key { 0 } else { i }).copied().unwrap_or(NONE);
         let Some(megaflow) = guard.get(index).filter(|_| index != NONE) else { continue };
         let (meta, megaflow) = (batch.meta(i), Some(megaflow.payload.ufid));
         let offered = Offered {

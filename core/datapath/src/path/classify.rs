@@ -5,8 +5,9 @@ use crate::batch::{BATCH, Batch, store_found};
 use crate::tally::{Event, Tally};
 use classifier::megaflow::{PortMegaflows, Rests};
 
-/// Looks up the packets whose bits in `pending` are set, and clears the bits of the packets that it finds; `found` of
-/// the other packets stays [`NONE`](crate::batch::NONE).
+/// Looks up the packets whose bits in `pending` are set, and clears the bits of the packets that it finds. `found`
+/// of the other packets is not changed: the caller sets it to [`NONE`](crate::batch::NONE)
+/// ([`Batch::set_missing`]).
 ///
 /// `learn` is called with a subtable, the packets found in this subtable, and their megaflows.
 #[inline(always)]
@@ -26,7 +27,7 @@ pub(crate) fn stage(
         learn(subtable.number(), hits, megaflows);
     });
     let hits = asked & !*pending;
-    let packets = if batch.alike { batch.len() as u64 } else { 1 };
+    let packets = if batch.shares_key { batch.len() as u64 } else { 1 };
     tally.add(Event::MegaflowHit, u64::from(hits.count_ones()) * packets);
     tally.add(Event::MasksVisited, visits * packets);
 }

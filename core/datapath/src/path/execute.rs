@@ -5,7 +5,7 @@
 
 use super::output::{enqueue, output};
 use super::prepare::{copy, finish_offloads, truncate};
-use super::{balance, conntrack, fragments, meter, tunnel};
+use super::{conntrack, fragments, lb_output, meter, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::batch::{MAX_PASSES, Recirculated};
 use crate::engine::Engine;
@@ -41,7 +41,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             }
             &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),
             &Op::Enqueue(port, queue) => each(engine, group, last, |e, p| enqueue(e, port, queue, p)),
-            &Op::Balance(bond) => each(engine, group, last, |e, p| balance::one(e, bond, p)),
+            &Op::LbOutput(bond) => each(engine, group, last, |e, p| lb_output::one(e, bond, p)),
             Op::Userspace(u) => userspace(engine, u, group, last),
             &Op::Recirc(id) => each(engine, group, last, |e, p| recirculate(e, id, p)),
             Op::Clone(inner) => branch(engine, inner, group, last, |_| true),
@@ -189,7 +189,7 @@ fn slow_path(engine: &mut Engine, group: &mut Vec<Packet>, last: bool) {
 /// Passes each packet to the control half, which only reads it. So packets are copied only if they must be truncated
 /// or their offloads finished.
 fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>, last: bool) {
-    if userspace.is_translated() {
+    if userspace.needs_translation() {
         return slow_path(engine, group, last);
     }
     for p in group.iter_mut() {

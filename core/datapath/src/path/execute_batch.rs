@@ -10,12 +10,12 @@
 use super::drop_run::DropRun;
 use super::execute::run_one;
 use super::megaflow_guard::MegaflowGuard;
-use super::per_packet::{self, PerPacket};
+use super::per_packet::{self, PerPacketBatch};
 use super::push_tunnel::{Pushes, push_all};
 use super::recirculate::{
     self, common_recirculation, recirculation_now, recirculation_of_all, recirculations,
 };
-use super::{balance, conntrack, execute_frames, recent};
+use super::{conntrack, execute_frames, lb_output, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
@@ -26,7 +26,7 @@ use units::Millis;
 
 /// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if packets are
 /// left in the batch, with their keys, to be looked up again. `uncounted`: a bit for each packet that was not counted as a
-/// hit of a cache.
+/// hit, of a cache or of the megaflow table.
 #[inline(always)]
 pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64, now: Millis) -> bool {
     dispatch(guard, engine, uncounted, now);
@@ -52,11 +52,11 @@ fn dispatch(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64, now:
     let batch = &mut engine.batch;
     let n = batch.len();
     let first = batch.found[0];
-    if batch.alike {
+    if batch.shares_key {
         batch.found[1..n].fill(first);
     }
-    let uncounted = if batch.alike && uncounted != 0 { u64::MAX } else { uncounted };
-    let one = batch.alike || cpu::all_equal(&batch.found[..n], first);
+    let uncounted = if batch.shares_key && uncounted != 0 { u64::MAX } else { uncounted };
+    let one = batch.shares_key || cpu::all_equal(&batch.found[..n], first);
     if one
         && first != NONE
         && let Some(megaflow) = guard.get(first)
@@ -79,10 +79,10 @@ fn dispatch(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64, now:
 /// Executes one program on all packets of the batch.
 #[inline(never)]
 fn execute_same(engine: &mut Engine, program: &Program) {
-    if let Summary::Balance(bond) = program.summary
+    if let Summary::LbOutput(bond) = program.summary
         && engine.batch.needs_only_frames()
     {
-        return balance::all(engine, bond);
+        return lb_output::all(engine, bond);
     }
     if let Some(header) = program.push()
         && engine.batch.needs_only_frames()
@@ -106,7 +106,7 @@ fn execute_mixed(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64,
         count_each(engine, now);
         engine.send_batch(port);
     } else if uncounted == 0
-        && let Some(per_packet) = PerPacket::of(guard, batch)
+        && let Some(per_packet) = PerPacketBatch::of(guard, batch)
         && per_packet.pass_meters(engine)
     {
         count_each(engine, now);
@@ -117,10 +117,10 @@ fn execute_mixed(guard: &MegaflowGuard<'_>, engine: &mut Engine, uncounted: u64,
         count_each(engine, now);
         pushes.send(engine);
     } else if uncounted == 0
-        && let Some(bond) = balance::one_bond(guard, &engine.batch)
+        && let Some(bond) = lb_output::one_bond(guard, &engine.batch)
     {
         count_each(engine, now);
-        balance::all(engine, bond);
+        lb_output::all(engine, bond);
     } else if uncounted == 0
         && let Some(recirculation) = common_recirculation(guard, engine)
     {
@@ -152,7 +152,7 @@ fn count_each(engine: &mut Engine, now: Millis) {
 fn execute_whole_batch(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.needs_only_frames();
     let execution = Execution::of(program, 0, plain);
-    if let Some(per_packet) = PerPacket::by(program, &engine.batch).filter(|_| plain)
+    if let Some(per_packet) = PerPacketBatch::by(program, &engine.batch).filter(|_| plain)
         && per_packet.pass_meters(engine)
     {
         return per_packet.send(engine);

@@ -4,7 +4,7 @@
 //! packets of a batch become [`Packet`]s only at the first operation that needs them.
 
 use super::meter::MeterResult;
-use super::{balance, execute, meter, sample, tunnel};
+use super::{execute, lb_output, meter, sample, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
@@ -117,7 +117,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
                 group.numbers.clear();
                 return engine.send_all(port, &mut group.frames);
             }
-            &Op::Balance(bond) if last => return balance::group(engine, bond, group),
+            &Op::LbOutput(bond) if last => return lb_output::group(engine, bond, group),
             &Op::Hash { symmetric, basis } => hash(engine, group, symmetric, basis),
             Op::ForgetConnection => {
                 group.own.iter_mut().for_each(|meta| meta.ct_earlier = EarlierLookUp::default())

@@ -16,7 +16,7 @@ use classifier::megaflow::convert::{ext_of, line_of, options_of};
 use classifier::megaflow::{Depth, EXT_WORDS, Key, NSH_WORDS, Words, bits};
 use cpu::{Level, Line, Stage};
 use flow::{Flow, VLAN_CFI};
-use network::{GROUP_WORD, MPLS_WORDS, NEIGHBOUR_WORDS};
+use network::{IGMP_WORD, MPLS_WORDS, NEIGHBOUR_WORDS};
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 use params::{ANY, L2, L3, L4, Params, WIDE};
@@ -48,8 +48,8 @@ impl Stage for Extract<'_> {
         let Extract { batch, depth, words, by_kind } = self;
         let n = batch.len();
         batch.depth = depth;
-        batch.alike = depth == Depth::Port && batch.own.is_empty();
-        if batch.alike {
+        batch.shares_key = depth == Depth::Port && batch.own.is_empty();
+        if batch.shares_key {
             batch.lines[0] = batch.base();
             batch.tcp_flags[..n].fill(0);
             return;
@@ -58,7 +58,7 @@ impl Stage for Extract<'_> {
         if by_kind && depth >= Depth::L2 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
             fill_first(level, batch, depth);
             if is_one_kind(batch, depth) {
-                batch.alike = true;
+                batch.shares_key = true;
                 return;
             }
         }
@@ -304,7 +304,7 @@ fn other_header_words(line: &Line) -> Words {
     match line[1] as u16 {
         ethertype::IPV4 | ethertype::IPV6 => match (line[4] >> 24) as u8 {
             ipproto::ICMPV6 => NEIGHBOUR_WORDS,
-            ipproto::IGMP => GROUP_WORD,
+            ipproto::IGMP => IGMP_WORD,
             _ => 0,
         },
         t if ethertype::is_arp(t) => ARP_WORDS,

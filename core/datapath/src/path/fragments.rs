@@ -83,7 +83,7 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
             port: p.meta.in_port,
             zone: action.zone,
             recirc_id: p.meta.recirc_id,
-            front: offsets.l3.into(),
+            l3_offset: offsets.l3.into(),
             memory: p.frame.memory() as u32,
         };
         engine.tally.add(Event::FragmentWaitsBegun, 1);

@@ -31,7 +31,7 @@ fn inspect(shared: &Shared, guard: &MegaflowGuard<'_>, engine: &mut Engine) {
 fn check(shared: &Shared, engine: &mut Engine) {
     engine.batch.spread_metadata();
     let (which, batch) = (engine.random.usize(..engine.batch.len().max(1)), &engine.batch);
-    let index = batch.found[if batch.alike { 0 } else { which }];
+    let index = batch.found[if batch.shares_key { 0 } else { which }];
     let (Some(frame), Some(handler)) = (batch.frames.get(which), &*engine.view.handler) else { return };
     if index == NONE {
         return;

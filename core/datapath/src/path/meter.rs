@@ -19,7 +19,7 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
     scratch.lens.clear();
     scratch.lens.extend(group.iter().map(|p| p.frame.len() as u32));
     let now = engine.clocks.fine.read(engine.now);
-    if meter.judge(&scratch.lens, now, &mut scratch.verdicts) {
+    if meter.meter_packets(&scratch.lens, now, &mut scratch.verdicts) {
         let mut kept = engine.free_lists.packet_list();
         for (mut p, &band) in group.drain(..).zip(&scratch.verdicts) {
             match meter.remark(band) {
@@ -60,7 +60,7 @@ pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> Met
     scratch.lens.clear();
     scratch.lens.extend(group.frames.iter().map(|frame| frame.len() as u32));
     let now = engine.clocks.fine.read(engine.now);
-    if meter.judge(&scratch.lens, now, &mut scratch.verdicts) {
+    if meter.meter_packets(&scratch.lens, now, &mut scratch.verdicts) {
         group.drop_marked(
             engine,
             |i| scratch.verdicts.get(i).is_some_and(|band| *band != NO_BAND),

@@ -2,7 +2,7 @@
 //! `receive → extract → recent → cache → classify → inspection → execute_batch → execute → upcall`.
 //!
 //! `output` adds packets to the bursts of ports. `transmit` sends a full burst at once, and the others at the end of the iteration, after
-//! the batches of all rx queues (`Worker::finish`), or of a later one if packets are held (`Settings::tx_hold`).
+//! the batches of all rx queues (`Worker::finish`), or of a later one if packets are held (`Settings::tx_flush_interval_us`).
 //!
 //! `small_batch` looks up and sends a batch of at most eight packets without these stages, if every packet only needs to be
 //! sent. `execute_batch` selects one of several ways to execute a batch: usually `per_packet`, otherwise `push_tunnel`, `balance` or
@@ -12,7 +12,6 @@
 
 pub(crate) mod answers;
 mod autovalidator;
-mod balance;
 pub mod cache;
 pub(crate) mod capture;
 mod charge_meters;
@@ -25,6 +24,7 @@ pub(crate) mod execute_frames;
 pub mod extract;
 pub(crate) mod fragments;
 pub(crate) mod inspection;
+mod lb_output;
 pub mod megaflow_guard;
 pub(crate) mod meter;
 mod output;
@@ -134,7 +134,7 @@ impl Stage for PassAll<'_, '_> {
 fn extract<L: Level>(level: L, port_megaflows: Option<&PortMegaflows>, engine: &mut Engine) {
     let (depth, by_kind) = port_megaflows.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
     if engine.batch.known_depth.take() == Some(depth) {
-        (engine.batch.depth, engine.batch.alike) = (depth, false);
+        (engine.batch.depth, engine.batch.shares_key) = (depth, false);
     } else {
         // Cache kinds other than `unified` hash all bits that distinguish flows, whether or not a megaflow matches
         // them. So all words must be filled.
@@ -188,7 +188,7 @@ fn pass(
         && port_megaflows.is_some_and(PortMegaflows::is_by_kind)
         && engine.batch.own.is_empty()
     {
-        let n = if engine.batch.alike {
+        let n = if engine.batch.shares_key {
             engine.batch.len() as u64
         } else {
             (recent & !pending).count_ones().into()

@@ -55,7 +55,7 @@ impl Engine {
 
     /// Drops frames for a port that does not exist.
     #[cold]
-    fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
+    fn drop_for_missing_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         for frame in frames {
             self.tally.count_drops(DropReason::InvalidPort, 1);
             self.drops.ports.count(DropPort::Out(port), DropReason::InvalidPort, 1);
@@ -69,14 +69,16 @@ impl Engine {
     pub(crate) fn add_to_burst(&mut self, port: u32, frame: Frame) {
         match self.bursts.outputs.get_mut(port as usize) {
             Some(output) if (1..TX_BURST - 1).contains(&output.len()) => output.push(frame),
-            _ => self.add_at_end(port, frame),
+            _ => self.add_first_or_last(port, frame),
         }
     }
 
     /// [`add_to_burst`](Self::add_to_burst) for the first or the last frame of a burst.
     #[inline(never)]
-    fn add_at_end(&mut self, port: u32, frame: Frame) {
-        let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
+    fn add_first_or_last(&mut self, port: u32, frame: Frame) {
+        let Some(output) = self.output(port) else {
+            return self.drop_for_missing_port(port, std::iter::once(frame));
+        };
         output.push(frame);
         if output.len() >= TX_BURST {
             transmit::send(self, port);
@@ -109,7 +111,7 @@ impl Engine {
     pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         match self.output(port) {
             Some(output) => output.extend(frames),
-            None => return self.no_port(port, frames),
+            None => return self.drop_for_missing_port(port, frames),
         }
         if self.bursts.outputs[port as usize].len() >= TX_BURST {
             transmit::send(self, port);
@@ -118,7 +120,9 @@ impl Engine {
 
     /// Adds all these frames to the port's burst.
     pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
-        let Some(output) = self.output(port) else { return self.no_port(port, frames.drain(..)) };
+        let Some(output) = self.output(port) else {
+            return self.drop_for_missing_port(port, frames.drain(..));
+        };
         if append_burst(output, frames) {
             transmit::send(self, port);
         }
@@ -139,7 +143,7 @@ impl Engine {
     #[cold]
     fn no_port_of_batch(&mut self, port: u32) {
         let mut frames = std::mem::take(&mut self.batch.frames);
-        self.no_port(port, frames.drain(..));
+        self.drop_for_missing_port(port, frames.drain(..));
         self.batch.frames = frames;
     }
 

@@ -12,7 +12,7 @@
 //! Only ports with parked packets pay for this: without parked packets, each batch costs one comparison.
 
 use super::megaflow_guard::MegaflowGuard;
-use super::translate_inline::{self, lose};
+use super::translate_inline::{self, drop_untranslated};
 use crate::batch::{BATCH, NONE};
 use crate::engine::Engine;
 use crate::engine::parking::Parking;
@@ -21,7 +21,7 @@ use crate::packet::Packet;
 use crate::shared::Shared;
 use crate::tally::Event;
 use crate::upcalls::Request;
-use cpu::Chain;
+use cpu::KeyedHash64;
 use dpif::DropReason;
 use std::sync::Arc;
 use units::Millis;
@@ -122,7 +122,7 @@ fn park_behind(
             }
             translate_inline::translate_charged(shared, guard, engine, packet, false, now);
         }
-        Err(packet) => lose(engine, packet, DropReason::UpcallBacklog),
+        Err(packet) => drop_untranslated(engine, packet, DropReason::UpcallBacklog),
     }
 }
 
@@ -131,7 +131,7 @@ fn park_behind(
 /// packets are looked up again.
 pub(crate) fn hold_back(
     engine: &mut Engine,
-    secret: &Chain,
+    secret: &KeyedHash64,
     (recent, cached): (u64, u64),
     pending: &mut u64,
 ) {
@@ -180,7 +180,7 @@ pub(crate) fn miss(
     if parking.park.waits(flow_hash) {
         return park_behind(shared, guard, engine, flow_hash, packet, now);
     }
-    if parking.park.may_open(in_port) {
+    if parking.park.may_park_new_flow(in_port) {
         let (mut bytes, meta) = (parking.packet_buffers.pop().unwrap_or_default(), packet.meta.clone());
         bytes.clear();
         bytes.extend_from_slice(packet.frame.bytes());
@@ -194,7 +194,7 @@ pub(crate) fn miss(
     if parking.budget.is_left() {
         translate_inline::translate_charged(shared, guard, engine, packet, counted_hit, now);
     } else {
-        lose(engine, packet, DropReason::UpcallBacklog);
+        drop_untranslated(engine, packet, DropReason::UpcallBacklog);
     }
 }
 
@@ -217,7 +217,7 @@ pub(crate) fn translate_parked(
 }
 
 /// Drops all parked packets of a port (`None`: of all ports).
-pub(crate) fn abandon(engine: &mut Engine, port: Option<u32>) {
+pub(crate) fn drop_parked(engine: &mut Engine, port: Option<u32>) {
     let Some(parking) = &mut engine.parking else { return };
     for packets in parking.park.take_port(port) {
         engine.tally.add(Event::Unparked, packets.len() as u64);

@@ -61,7 +61,7 @@ fn by_length<'g>(batch: &Batch, i: usize, program: &'g Program) -> Option<(&'g P
 }
 
 /// A batch whose programs are all executed packet by packet.
-pub(super) struct PerPacket<'g> {
+pub(super) struct PerPacketBatch<'g> {
     programs: Programs<'g>,
     /// The output port of all packets, if it is the same.
     port: Option<u32>,
@@ -71,7 +71,7 @@ pub(super) struct PerPacket<'g> {
     same_program: Option<&'g Program>,
 }
 
-impl<'g> PerPacket<'g> {
+impl<'g> PerPacketBatch<'g> {
     /// For a batch whose packets all have a megaflow. Returns `None` if a program has operations that this file does
     /// not execute, or if a packet is not Ethernet or will be truncated.
     #[inline(always)]
@@ -94,7 +94,7 @@ impl<'g> PerPacket<'g> {
         }
         let port = (differ == 0 && first != DROPS).then_some(first);
         let same_program = (numbers == 0 && first_program.number() != 0).then_some(first_program);
-        fits(batch, all).then_some(PerPacket { programs, port, op_flags: all, same_program })
+        fits(batch, all).then_some(PerPacketBatch { programs, port, op_flags: all, same_program })
     }
 
     /// For a batch whose packets all have this program. Returns `None` if the program has operations that this file
@@ -103,7 +103,7 @@ impl<'g> PerPacket<'g> {
         match program.summary {
             Summary::Send { port, op_flags } if op_flags != 0 && fits(batch, op_flags) => {
                 let programs = [Some(program); BATCH];
-                Some(PerPacket { programs, port: Some(port), op_flags, same_program: Some(program) })
+                Some(PerPacketBatch { programs, port: Some(port), op_flags, same_program: Some(program) })
             }
             Summary::ByLength => Self::collect(batch, |_| Some(program)),
             _ => None,

@@ -52,8 +52,8 @@ pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut 
 }
 
 fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
-    let note = p.frame.offload();
-    if note.gso.is_none() && note.finish(p.frame.bytes_mut(), |_| ()).is_some() {
+    let offload_request = p.frame.offload();
+    if offload_request.gso.is_none() && offload_request.finish(p.frame.bytes_mut(), |_| ()).is_some() {
         if p.frame.rx_checksums().is_none() {
             p.frame.set_offload(Default::default());
         }
@@ -61,7 +61,7 @@ fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     }
     let (pool, meta) = (&mut engine.pool, &p.meta);
     let (mut pieces, mut lost) = (0, 0);
-    let cut = note.finish(p.frame.bytes_mut(), |bytes| {
+    let cut = offload_request.finish(p.frame.bytes_mut(), |bytes| {
         pieces += 1;
         match pool.frame_of(bytes) {
             Some(frame) => finished.push(Packet::new(frame, meta.clone())),

@@ -52,8 +52,8 @@ impl<'g> Pushes<'g> {
             *place = Some(program);
         }
         pushes.has_offloads = batch.frames.iter().any(Frame::has_offload_state);
-        let is_segmented = pushes.has_offloads && batch.frames.iter().any(Frame::is_segmented);
-        (batch.needs_only_frames() && !is_segmented).then_some(pushes)
+        let needs_segmentation = pushes.has_offloads && batch.frames.iter().any(Frame::needs_segmentation);
+        (batch.needs_only_frames() && !needs_segmentation).then_some(pushes)
     }
 
     /// Rewrites each frame of the batch, adds its header, and sends all.
@@ -80,7 +80,7 @@ impl<'g> Pushes<'g> {
 #[inline(always)]
 pub(super) fn push_all(engine: &mut Engine, program: &Program, (push, port): (&Push, u32)) -> bool {
     let has_offloads = engine.batch.frames.iter().any(Frame::has_offload_state);
-    if has_offloads && engine.batch.frames.iter().any(Frame::is_segmented) {
+    if has_offloads && engine.batch.frames.iter().any(Frame::needs_segmentation) {
         return false;
     }
     let mut frames = std::mem::take(&mut engine.batch.frames);

@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering;
 #[inline(always)]
 pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     if held_buffers::holds_any() {
-        // `release` releases the held buffers of all senders. So packets whose buffers are held must be sent before
-        // packets of another sender are received.
+        // `held_buffers::release` returns the held buffers of all senders. So packets whose buffers are held
+        // must be sent before packets of another sender are received.
         transmit::end_iteration(engine, None);
     }
     let frames = &mut engine.batch.frames;
@@ -38,22 +38,22 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
         (rxq.needs_return, engine.bursts.hold.needs_return) = (true, true);
     }
     if lost != 0 {
-        undelivered(engine, in_port, lost);
+        count_rx_dropped(engine, in_port, lost);
     }
-    let inspect_below = match result.port {
+    let check_frames_below = match result.port {
         None => {
-            if rxq.seen != engine.view.version {
+            if rxq.copied_version != engine.view.version {
                 refresh_snapshots(rxq, engine);
             }
             if let Some(received) = rxq.received.as_ref().filter(|_| n > 0) {
                 received.add(n as u64, bytes);
             }
-            rxq.inspect_below
+            rxq.check_frames_below
         }
         Some(_) => count_for_port(rxq, engine, in_port, (n as u64, bytes)),
     };
-    if shortest < inspect_below {
-        inspect(engine, in_port, shortest);
+    if shortest < check_frames_below {
+        check_frames(engine, in_port, shortest);
     }
     engine.batch.set_received(in_port, engine.view.vlan_limit);
     n
@@ -79,12 +79,12 @@ fn refresh_snapshots(rxq: &mut Rxq, engine: &Engine) {
     if rxq.received.is_none() {
         rxq.received = port.map(|port| port.counters.rx.queue());
     }
-    rxq.inspect_below = port.map_or(SHORTEST, |port| port.inspect_below);
-    rxq.seen = engine.view.version;
+    rxq.check_frames_below = port.map_or(SHORTEST, |port| port.check_frames_below);
+    rxq.copied_version = engine.view.version;
 }
 
 /// Counts a burst of a shared rx queue for the port that received it. Returns the length in bytes below which the
-/// port's frames are inspected.
+/// port's frames are checked.
 #[inline(never)]
 fn count_for_port(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, bytes): (u64, u64)) -> usize {
     let Some(port) = engine.view.ports.get(in_port) else { return SHORTEST };
@@ -95,12 +95,12 @@ fn count_for_port(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, bytes)
         *known = new();
     }
     known.count.add(packets, bytes);
-    port.inspect_below
+    port.check_frames_below
 }
 
 /// Handles a batch that contains a frame that is too short, or whose port has a policer.
 #[cold]
-fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
+fn check_frames(engine: &mut Engine, in_port: u32, shortest: usize) {
     if shortest < SHORTEST {
         drop_short(engine, in_port);
     }
@@ -134,7 +134,7 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
 
 /// Counts packets that the device has received but could not deliver. Their bytes are not available.
 #[cold]
-fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
+fn count_rx_dropped(engine: &mut Engine, in_port: u32, lost: u64) {
     engine.tally.count_drops(DropReason::RxInvalidPacket, lost);
     let (meta, drop_port) = (Meta::received(in_port), DropPort::In(in_port));
     engine.drops.ports.count(drop_port, DropReason::RxInvalidPacket, lost);

@@ -36,7 +36,7 @@ pub(crate) fn stage(guard: &MegaflowGuard<'_>, engine: &mut Engine, pending: &mu
     let Some(megaflow) = guard.get(recent.index) else { return 0 };
     let hits = megaflow.matching(&batch.lines[..keys], batch.rests(), batch.depth) & *pending;
     *pending &= !hits;
-    let n = if batch.alike && hits != 0 { batch.len() as u64 } else { hits.count_ones().into() };
+    let n = if batch.shares_key && hits != 0 { batch.len() as u64 } else { hits.count_ones().into() };
     if *pending == 0 {
         batch.found[..keys].fill(recent.index);
     } else {

@@ -224,7 +224,7 @@ fn finish(engine: &mut Engine, recirculation: Recirculation) {
                 .iter_mut()
                 .for_each(|line| recirculate_line(line, recirculation.id, None));
         }
-        Some(Hash { symmetric: false, basis }) if !batch.alike => {
+        Some(Hash { symmetric: false, basis }) if !batch.shares_key => {
             left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: recirculation.id, basis });
         }
         Some(_) => {}

@@ -20,8 +20,8 @@ impl Stage for RewriteAll<'_, '_> {
     }
 }
 
-/// Applies its rewrite to each frame, together for consecutive frames that have the same rewrite. `of`: returns the
-/// rewrite of frame `i`.
+/// Applies to each frame the rewrite of its program. Consecutive frames with the same rewrite are rewritten
+/// together. `of`: returns the rewrite of frame `i`.
 pub(super) struct RewriteRuns<'a, F> {
     pub(super) of: F,
     pub(super) frames: &'a mut FrameBatch,

@@ -1,7 +1,7 @@
 //! Slow path: a megaflow may pass each of its packets to the control half (`userspace(slow_path(…))`). The worker
 //! translates these packets one by one after the batch, within its upcall budget if handlers exist.
 
-use super::translate_inline::{lose, run_one};
+use super::translate_inline::{drop_untranslated, execute_packet};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::program::Program;
@@ -29,7 +29,7 @@ pub(crate) fn translate_all(engine: &mut Engine, now: Millis) {
 fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
     let (start, has_handler_thread) = ((engine.clocks.counter)(), engine.has_handler_thread());
     if has_handler_thread && engine.parking.as_ref().is_some_and(|parking| !parking.budget.is_left()) {
-        return lose(engine, packet, DropReason::UpcallBacklog);
+        return drop_untranslated(engine, packet, DropReason::UpcallBacklog);
     }
     let flow = packet.flow();
     let upcall = Upcall { packet: packet.frame.bytes(), flow: &flow, now, worker: engine.id };
@@ -38,10 +38,10 @@ fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
         None => Translation::failed(DropReason::UpcallError),
     };
     match translation.error {
-        Some(reason) => lose(engine, packet, reason),
+        Some(reason) => drop_untranslated(engine, packet, reason),
         None => {
             engine.deferred.in_slow_path = true;
-            run_one(engine, &Program::compile(&translation.actions), packet);
+            execute_packet(engine, &Program::compile(&translation.actions), packet);
             engine.deferred.in_slow_path = false;
         }
     }

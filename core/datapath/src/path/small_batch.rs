@@ -133,7 +133,7 @@ fn find<'g, L: Level>(
         None => recent.pause.saturating_sub(1),
     };
     recent.index = found[(n - 1) % SMALL];
-    (batch.depth, batch.alike) = (depth, false);
+    (batch.depth, batch.shares_key) = (depth, false);
     if as_before != n
         && let Cache::Narrow(cache) = cache
     {

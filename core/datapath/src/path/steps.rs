@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
-use crate::steps::Kind;
+use crate::steps::StepKind;
 use ::conntrack::Action;
 use classifier::megaflow::bits;
 
@@ -80,10 +80,10 @@ fn execute_differing(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64
                 step.packets |= 1 << i;
             }
         }
-        match Kind::at(slot) {
-            Kind::Sample => step.sample(engine, slot == 0),
-            Kind::Copy => step.send_copies(engine),
-            Kind::Rewrite => {
+        match StepKind::at(slot) {
+            StepKind::Sample => step.sample(engine, slot == 0),
+            StepKind::Copy => step.send_copies(engine),
+            StepKind::Rewrite => {
                 edited |= step.packets;
                 let unfit = step.rewrite(engine);
                 if unfit != 0 {
@@ -91,15 +91,15 @@ fn execute_differing(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64
                     return None;
                 }
             }
-            Kind::Clear => {
+            StepKind::Clear => {
                 engine.batch.clear_tracking(step.packets);
                 step.advance();
             }
-            Kind::Forget => {
+            StepKind::Forget => {
                 engine.batch.tracked.forget_connections(step.packets);
                 step.advance();
             }
-            Kind::Track => {
+            StepKind::Track => {
                 step.track(engine);
                 step.advance();
             }

@@ -53,7 +53,7 @@ pub(super) fn translate(
             engine.tally.add(Event::MasksVisited, u64::from(visited));
         }
         engine.lane.count(index, 1, packet.frame.len() as u64, now.0 as u32, flags);
-        return run_one(engine, &megaflow.payload, packet);
+        return execute_packet(engine, &megaflow.payload, packet);
     }
     let flow = packet.flow();
     let translation = match &*engine.view.handler {
@@ -63,7 +63,7 @@ pub(super) fn translate(
         None => Translation::failed(DropReason::UpcallError),
     };
     if let Some(reason) = translation.error {
-        return lose(engine, packet, reason);
+        return drop_untranslated(engine, packet, reason);
     }
     engine.tally.add(Event::Missed, 1);
     // The packet that creates a megaflow is not counted by this megaflow.
@@ -81,7 +81,7 @@ pub(super) fn translate(
             Some(PublishResult::Existing(index)) => {
                 if let Some(megaflow) = guard.get(index) {
                     engine.lane.count(index, 1, len, now.0 as u32, flags);
-                    return run_one(engine, &megaflow.payload, packet);
+                    return execute_packet(engine, &megaflow.payload, packet);
                 }
             }
             Some(PublishResult::New(index, flow)) => {
@@ -94,18 +94,18 @@ pub(super) fn translate(
     }
     translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
     match found.filter(|_| translation.slow_path.is_none()) {
-        Some(megaflow) => run_one(engine, &megaflow.payload, packet),
-        None => run_one(engine, &Program::compile(&translation.actions), packet),
+        Some(megaflow) => execute_packet(engine, &megaflow.payload, packet),
+        None => execute_packet(engine, &Program::compile(&translation.actions), packet),
     }
 }
 
 /// Drops a packet that could not be translated.
-pub(super) fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
+pub(super) fn drop_untranslated(engine: &mut Engine, packet: Packet, reason: DropReason) {
     engine.tally.add(Event::Lost, 1);
     engine.drop_packet(packet, reason);
 }
 
-pub(super) fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {
+pub(super) fn execute_packet(engine: &mut Engine, program: &Program, packet: Packet) {
     let mut group = engine.free_lists.packet_list();
     group.push(packet);
     execute::run(engine, program, &mut group);

@@ -60,7 +60,7 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
         };
     }
     match engine.view.ports.get(no) {
-        Some(port) => match port.static_queue(engine.bursts.tx_queues.first, senders) {
+        Some(port) => match port.static_queue(engine.bursts.tx_queues.static_tx_qid, senders) {
             Some(queue) => {
                 let mut counted = lock(queue);
                 let (n, result) = pass_to_queue(&mut counted, frames, &mut engine.pool, &mut engine.tally);
@@ -69,7 +69,7 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
                     drop(counted);
                     engine.tally.add(Event::Sent, n);
                 } else {
-                    sending!(port).finish_partial(counted, frames, n, &result);
+                    sending!(port).count_burst(counted, frames, n, &result);
                 }
             }
             None => sending!(port).burst(frames),
@@ -146,7 +146,7 @@ fn serve_queues(engine: &mut Engine, no: u32) {
             let mut sending =
                 TxContext { port, tally, drops, tx_queues, pool, held, worker, senders, now: *now };
             let queue = sending.own_queue();
-            sending.by_class(queue, frames, queues);
+            sending.send_by_qos_queue(queue, frames, queues);
         }
         None => drop_unsent(tally, drops, frames, DropReason::InvalidPort, (no, *now)),
     }
@@ -211,7 +211,7 @@ impl TxContext<'_> {
         let Port { no, users, .. } = self.port;
         match self.port.tx_mode(self.senders) {
             TxMode::Xps => self.tx_queues.taken.queue(no.0, users, queues, self.worker, self.now),
-            TxMode::Static | TxMode::Hash => self.tx_queues.first % queues,
+            TxMode::Static | TxMode::Hash => self.tx_queues.static_tx_qid % queues,
         }
     }
 
@@ -236,13 +236,13 @@ impl TxContext<'_> {
     fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {
         let mut counted = lock(&self.port.txqs[queue]);
         let (n, result) = pass_to_queue(&mut counted, frames, self.pool, self.tally);
-        self.finish_partial(counted, frames, n, &result);
+        self.count_burst(counted, frames, n, &result);
     }
 
     /// Counts a burst of which the device may have sent only a part, or whose frames a policer or shaper has
     /// accepted.
     #[inline(never)]
-    fn finish_partial(
+    fn count_burst(
         &mut self,
         mut counted: MutexGuard<'_, CountedQueue>,
         frames: &mut FrameBatch,
@@ -290,7 +290,7 @@ fn count_unsent(drops: &mut DropLog, port: &Port, too_long: u64, failed: u64) {
 
 impl TxContext<'_> {
     /// Sends frames that each select a QoS queue. Without frames it only serves the shaper.
-    fn by_class(&mut self, queue: usize, frames: &mut FrameBatch, queues: &[u32]) {
+    fn send_by_qos_queue(&mut self, queue: usize, frames: &mut FrameBatch, queues: &[u32]) {
         let n = frames.len() as u64;
         let mut counted = lock(&self.port.txqs[queue]);
         let CountedQueue { queue: txq, sent } = &mut *counted;
@@ -318,7 +318,7 @@ impl TxContext<'_> {
         let no = port.no.0;
         tally.add(Event::Sent, result.sent.into());
         for (reason, n) in [
-            (DropReason::TxQos, result.refused),
+            (DropReason::TxQos, result.qos_dropped),
             (DropReason::TxTooLong, result.too_long),
             (DropReason::TxFailed, result.dropped),
         ] {
@@ -326,7 +326,7 @@ impl TxContext<'_> {
             drops.ports.count(DropPort::Out(no), reason, n.into());
         }
         // The refused frames are at the end.
-        let refused = result.refused as usize;
+        let refused = result.qos_dropped as usize;
         let (device, refused) = frames.split_at(frames.len().saturating_sub(refused));
         refused.last().into_iter().for_each(|f| drops.log_unsent(f.bytes(), DropReason::TxQos, no, *now));
         if result.dropped > 0
@@ -334,9 +334,9 @@ impl TxContext<'_> {
         {
             drops.log_unsent(frame.bytes(), DropReason::TxFailed, no, *now);
         }
-        let lost = u64::from(result.refused) + u64::from(result.too_long) + u64::from(result.dropped);
+        let lost = u64::from(result.qos_dropped) + u64::from(result.too_long) + u64::from(result.dropped);
         port.counters.tx_dropped.fetch_add(lost, Ordering::Relaxed);
-        port.counters.tx_qos.fetch_add(result.refused.into(), Ordering::Relaxed);
+        port.counters.tx_qos.fetch_add(result.qos_dropped.into(), Ordering::Relaxed);
         if result.holds {
             add_once(held, no | QOS_FLAG);
         }

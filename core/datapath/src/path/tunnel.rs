@@ -51,7 +51,7 @@ pub(super) fn push_finished(engine: &mut Engine, push: &Push, group: &mut Group)
     push_on_left(engine, group, left, |_| Some(push));
 }
 
-/// Adds the header of its program to each frame. Each header must have a fast form.
+/// Adds to each frame the header of its program. Each header must have a fast form.
 #[inline]
 pub(super) fn push_programs(engine: &mut Engine, programs: &Programs<'_>, group: &mut Group) {
     group.numbers.clear();
@@ -155,7 +155,8 @@ fn push_on_some<'p>(
     failed
 }
 
-/// Adds its header to each frame. Frames to which the header cannot be added are dropped.
+/// Adds to each frame the header that `push` returns for it. Frames to which the header cannot be added are
+/// dropped.
 #[inline]
 pub(super) fn push_each_header<'p>(
     engine: &mut Engine,
@@ -168,7 +169,8 @@ pub(super) fn push_each_header<'p>(
     }
 }
 
-/// Adds its header to each frame. The stage returns a bit for each frame to which the header cannot be added.
+/// Adds to each frame the header that `push` returns for it. The stage returns a bit for each frame to
+/// which the header cannot be added.
 struct PushOnEach<'a, F> {
     engine: &'a Engine,
     group: &'a mut Group,
@@ -202,7 +204,7 @@ fn push_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Opti
         let hash = hash::of_frame_endpoints(frame, meta);
         (each.source_port, each.hash) = (ports.source_ports().port(hash), hash);
     }
-    if template.is_numbered() {
+    if template.has_sequence_number() {
         each.seq = port.next_seq();
         each.timestamp = (engine.now.0 as u32).wrapping_mul(10);
     }

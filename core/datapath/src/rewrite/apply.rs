@@ -36,7 +36,7 @@ pub struct Rewrite {
     /// Compares and writes the next 32 bytes; unused unless `is_long`.
     pub(super) high: Patch,
     pub(super) is_long: bool,
-    pub(super) kind: Kind,
+    pub(super) kind: RewriteKind,
     /// Number of checksum updates.
     pub(super) sum_count: u8,
     /// Number of operations after this one that the rewrite replaces.
@@ -57,7 +57,7 @@ pub struct Rewrite {
 
 /// Which parts a rewrite has besides patches and checksums.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum RewriteKind {
     /// No other parts.
     Fields,
     /// `lengths` only.
@@ -107,12 +107,12 @@ impl Rewrite {
     #[inline(always)]
     pub(crate) fn apply_all(&self, frames: &mut [Frame]) -> u64 {
         match (self.kind, self.sum_count) {
-            (Kind::Fields, 0) => self.each::<0, false, false>(frames),
-            (Kind::Fields, 1) => self.each::<1, false, false>(frames),
-            (Kind::Transport, 1) => self.each::<1, false, true>(frames),
-            (Kind::Transport, 2) => self.each::<2, false, true>(frames),
-            (Kind::Tags, 0) => self.each::<0, true, false>(frames),
-            (Kind::Tags, 1) => self.each::<1, true, false>(frames),
+            (RewriteKind::Fields, 0) => self.each::<0, false, false>(frames),
+            (RewriteKind::Fields, 1) => self.each::<1, false, false>(frames),
+            (RewriteKind::Transport, 1) => self.each::<1, false, true>(frames),
+            (RewriteKind::Transport, 2) => self.each::<2, false, true>(frames),
+            (RewriteKind::Tags, 0) => self.each::<0, true, false>(frames),
+            (RewriteKind::Tags, 1) => self.each::<1, true, false>(frames),
             _ => {
                 let frames = frames.iter_mut().enumerate();
                 frames.fold(0, |unfit, (i, frame)| unfit | u64::from(!self.apply(frame)) << (i % 64))
@@ -121,7 +121,7 @@ impl Rewrite {
     }
 
     /// [`apply_all`](Self::apply_all) for this number of checksums. `TAGS`, `L4`: whether the kind of the rewrite is
-    /// [`Kind::Tags`], [`Kind::Transport`].
+    /// [`RewriteKind::Tags`], [`RewriteKind::Transport`].
     #[inline(always)]
     fn each<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frames: &mut [Frame]) -> u64 {
         let same = self.for_batch();
@@ -170,7 +170,7 @@ impl Rewrite {
             return false;
         }
         let len = frame.len() + front;
-        let Some(head) = frame.head_mut(front, self.reach()) else { return false };
+        let Some(head) = frame.head_window(front, self.reach()) else { return false };
         let (compared, written) =
             self.more.as_deref().map_or((&[][..], &[][..]), |m| (&m.compared, &m.written));
         if self.low.differs(&load_patch(head, 0))
@@ -223,7 +223,7 @@ impl BatchRewrite<'_> {
         }
         let front = if TAGS { self.front } else { 0 };
         let len = frame.len() + front;
-        let Some(head) = frame.head_mut(front, self.reach) else { return false };
+        let Some(head) = frame.head_window(front, self.reach) else { return false };
         let low = load_patch(head, 0);
         if self.low.differs(&low) || (self.is_long && self.high.differs(&load_patch(head, PATCH_LEN))) {
             return false;

@@ -52,9 +52,9 @@ fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
                 }
                 out.append(&mut run_ops);
             }
-            (Some(translated), op @ Op::Ct(_)) => {
+            (Some(tracked), op @ Op::Ct(_)) => {
                 if matches!(&op, Op::Ct(track) if track.nat.is_some()) {
-                    translated.translate();
+                    tracked.apply_nat();
                 }
                 out.push(op);
             }

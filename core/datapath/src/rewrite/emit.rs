@@ -1,6 +1,6 @@
 //! Creates a [`Rewrite`] from the expected header at the end of a run.
 
-use super::apply::{ByteMove, ExtraWords, Kind, LengthChecks, Rewrite, Word};
+use super::apply::{ByteMove, ExtraWords, LengthChecks, Rewrite, RewriteKind, Word};
 use super::checksum::Checksum;
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
@@ -42,11 +42,11 @@ impl Run {
             high,
             is_long: !high.is_nothing(),
             kind: match (grown, lengths) {
-                _ if more != ExtraWords::default() => Kind::Any,
-                (0, None) if moved.len == 0 => Kind::Fields,
-                (0, Some(_)) if moved.len == 0 => Kind::Transport,
-                (_, None) if moved.is_short() => Kind::Tags,
-                _ => Kind::Any,
+                _ if more != ExtraWords::default() => RewriteKind::Any,
+                (0, None) if moved.len == 0 => RewriteKind::Fields,
+                (0, Some(_)) if moved.len == 0 => RewriteKind::Transport,
+                (_, None) if moved.is_short() => RewriteKind::Tags,
+                _ => RewriteKind::Any,
             },
             sum_count: sums.iter().flatten().count() as u8,
             sums: in_front(sums),

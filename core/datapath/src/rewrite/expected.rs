@@ -131,7 +131,7 @@ impl Expected {
     }
 
     /// NAT changes addresses and ports, so values that were written before are no longer certain.
-    pub(super) fn translate(&mut self) {
+    pub(super) fn apply_nat(&mut self) {
         let addresses = match self.dl_type {
             Some(ethertype::IPV4) => 12..20,
             Some(ethertype::IPV6) => 8..40,

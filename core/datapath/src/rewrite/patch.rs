@@ -7,7 +7,7 @@ use packet::frame::HEAD_WINDOW;
 /// Bytes per patch.
 pub(super) const PATCH_LEN: usize = 32;
 
-/// The window that [`packet::frame::Frame::head_mut`] returns.
+/// The window that [`packet::frame::Frame::head_window`] returns.
 pub(super) type Head = [u8; HEAD_WINDOW];
 
 type PatchWords = [u64; 4];

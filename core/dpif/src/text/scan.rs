@@ -54,17 +54,17 @@ pub(super) fn masked<T: TryFrom<u128> + Copy>(text: &str, full: T) -> Option<(T,
 }
 
 /// Characters that separate items.
-const SPACE: &[char] = &[',', ' ', '\t', '\r', '\n'];
+const SEPARATORS: &[char] = &[',', ' ', '\t', '\r', '\n'];
 
 /// Splits a list into items. Fails if parentheses and braces are not balanced.
 pub(super) fn items(text: &str) -> Result<Vec<Item<'_>>, TextError> {
     let mut out = Vec::new();
-    let mut rest = text.trim_start_matches(SPACE);
+    let mut rest = text.trim_start_matches(SEPARATORS);
     while !rest.is_empty() {
         let len = item_len(rest).ok_or_else(|| TextError::Syntax(rest.to_owned()))?;
         let (item, after) = rest.split_at(len);
         out.push(split(item, rest));
-        rest = after.trim_start_matches(SPACE);
+        rest = after.trim_start_matches(SEPARATORS);
     }
     Ok(out)
 }
@@ -80,7 +80,7 @@ fn item_len(text: &str) -> Option<usize> {
             _ if skipped => {}
             '(' | '{' => depth += 1,
             ')' | '}' => depth = depth.checked_sub(1)?,
-            c if depth == 0 && SPACE.contains(&c) => return Some(at),
+            c if depth == 0 && SEPARATORS.contains(&c) => return Some(at),
             _ => {}
         }
     }

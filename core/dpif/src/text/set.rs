@@ -1,6 +1,6 @@
 //! Prints and parses `set` actions; their text is that of the part of a key that they change.
 
-use super::key_out::KeyWriter;
+use super::key_printer::KeyWriter;
 use super::names::NoNames;
 use super::{nsh, tunnel_key};
 use crate::set_field::{

@@ -118,7 +118,7 @@ fn keys_are_written_as_they_were_read() {
 }
 
 #[test]
-fn contexts_that_a_header_has_not_are_told_as_zeros() {
+fn missing_nsh_contexts_are_printed_as_zeros() {
     let text =
         |nsh: &str| again(&format!("in_port(1),packet_type(ns=0,id=0),eth_type(0x894f),nsh({nsh})"), false);
     assert!(text("mdtype=2,np=3").ends_with("nsh(mdtype=2,np=3,c1=0x0,c2=0x0,c3=0x0,c4=0x0)"));

@@ -1,6 +1,6 @@
 //! Information elements (RFC 7012): number, length in bytes, enterprise.
 
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 
 /// An information element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

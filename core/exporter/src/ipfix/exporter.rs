@@ -1,11 +1,11 @@
 //! An IPFIX exporter: collects samples by flow, and produces messages with records and templates.
 
 use super::cache::{Cache, Entry};
-use super::record::{Counts, End, Totals};
+use super::record::{Counts, FlowEndReason, Totals};
 use super::sample::{IpfixSample, Key, PacketKind, put_variable};
 use super::template::{self, Template};
 use crate::Now;
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 use std::collections::BTreeMap;
 use units::Millis;
 
@@ -139,9 +139,9 @@ impl Exporter {
     pub fn run(&mut self, now: Now) {
         while let Some(since) = self.cache.oldest() {
             let end = if now.mono >= since + self.settings.active_timeout {
-                End::ActiveTimeout
+                FlowEndReason::ActiveTimeout
             } else if self.cache.len() > self.settings.flows_max as usize {
-                End::LackOfResources
+                FlowEndReason::LackOfResources
             } else {
                 return;
             };
@@ -152,13 +152,13 @@ impl Exporter {
     /// Produces messages with the records of all flows, because the exporter ends.
     pub fn finish(&mut self, now: Now) {
         while self.cache.oldest().is_some() {
-            self.put_oldest(End::Forced, now);
+            self.put_oldest(FlowEndReason::Forced, now);
         }
     }
 
     /// Removes the oldest flow from the cache and produces a message with its record, after the statistics and templates
     /// that are due.
-    fn put_oldest(&mut self, end: End, now: Now) {
+    fn put_oldest(&mut self, end: FlowEndReason, now: Now) {
         let Some((key, entry)) = self.cache.take_oldest() else { return };
         let interval = self.settings.stats_interval;
         if self.stats_sent.is_none_or(|sent| now.mono >= sent + interval) {
@@ -236,7 +236,7 @@ impl Exporter {
         self.finish_message(message);
     }
 
-    fn put_record(&mut self, key: &Key, entry: &Entry, end: End, now: Now) {
+    fn put_record(&mut self, key: &Key, entry: &Entry, end: FlowEndReason, now: Now) {
         let mut message = self.begin_message(key.domain, now);
         let set = begin_set(&mut message, key.template);
         message.bytes(&key.record);

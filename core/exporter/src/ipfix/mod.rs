@@ -14,4 +14,4 @@ mod template;
 mod tests;
 
 pub use exporter::{Exporter, Settings, Stats};
-pub use sample::{Direction, IpfixSample, TunnelEndpoints};
+pub use sample::{Direction, IpfixSample, SampledTunnel};

@@ -3,7 +3,7 @@
 use super::sample::IpfixSample;
 use super::template::{Network, Template, Transport};
 use crate::Now;
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 
 /// Flags of a TCP header, in the order in which they are reported (RFC 9293 §3.1).
 const TCP_FLAGS: [u16; 6] = [ACK, FIN, PSH, RST, SYN, URG];
@@ -16,7 +16,7 @@ const URG: u16 = 0x20;
 
 /// Why the record of a flow is sent (RFC 5102 §5.11.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum FlowEndReason {
     ActiveTimeout = 2,
     Forced = 4,
     LackOfResources = 5,
@@ -150,7 +150,7 @@ impl Counts {
     }
 
     /// Appends the counts to a record.
-    pub(super) fn put(&self, template: Template, end: End, export_seconds: u64, out: &mut Vec<u8>) {
+    pub(super) fn put(&self, template: Template, end: FlowEndReason, export_seconds: u64, out: &mut Vec<u8>) {
         let t = &self.totals;
         let export = export_seconds.wrapping_mul(1_000_000);
         // Times are in microseconds before the time in the message's header.

@@ -1,7 +1,7 @@
 //! A sampled packet: its template, and the part of its record that identifies the flow.
 
 use super::template::{Network, Template, Transport};
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 use crate::{PortFacts, TunnelKind};
 use flow::{Flow, Tunnel};
 
@@ -36,7 +36,7 @@ pub enum Direction {
 
 /// The tunnel of a sampled packet.
 #[derive(Clone, Copy, Debug)]
-pub struct TunnelEndpoints<'a> {
+pub struct SampledTunnel<'a> {
     /// The kind of tunnel; not `Other`.
     pub kind: TunnelKind,
     /// The outer header.
@@ -60,12 +60,13 @@ pub struct IpfixSample<'a> {
     pub direction: Direction,
     /// The port that received the packet.
     pub input: Option<&'a PortFacts>,
-    /// The output port is known in the datapath.
+    /// The sample names an output port. `output` may still be `None`: nothing is known about the port, for
+    /// example because it was removed.
     pub has_output: bool,
     /// The port that sends the packet.
     pub output: Option<&'a PortFacts>,
     /// The tunnel of the packet.
-    pub tunnel: Option<TunnelEndpoints<'a>>,
+    pub tunnel: Option<SampledTunnel<'a>>,
     /// Packets of this flow are forwarded, not dropped.
     pub forwarded: bool,
 }
@@ -193,7 +194,7 @@ impl IpfixSample<'_> {
     }
 }
 
-impl TunnelEndpoints<'_> {
+impl SampledTunnel<'_> {
     fn put(&self, record: &mut Vec<u8>) {
         let (kind, key_bytes) = match self.kind {
             TunnelKind::Other => (0, 0),

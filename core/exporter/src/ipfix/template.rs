@@ -1,7 +1,7 @@
 //! Templates: they state which elements a record has. There is one for each combination of protocols.
 
 use super::element::{self, Element};
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 
 /// The protocol above IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

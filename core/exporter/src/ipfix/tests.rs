@@ -208,7 +208,7 @@ fn a_tunnel_and_a_virtual_id_are_in_the_record() {
     let mut exporter = Exporter::new(Settings { flows_max: 0, virtual_id, ..settings() }, 1);
     let outer = Tunnel { ip_src: 1, ip_dst: 2, tun_id: 0x12_3456, tp_dst: 4789, ..Tunnel::default() };
     let flow = Flow { vlans: [Vlan { tpid: 0x8100, tci: VLAN_CFI | 0x6007 }, Vlan::default()], ..tcp() };
-    let tunnel = Some(TunnelEndpoints { kind: TunnelKind::Vxlan, outer: &outer });
+    let tunnel = Some(SampledTunnel { kind: TunnelKind::Vxlan, outer: &outer });
     let port = PortFacts { name: "vxlan0".to_owned(), ..PortFacts::default() };
     let sample = IpfixSample { tunnel, has_output: true, output: Some(&port), ..sampled(&flow, None) };
     exporter.sample(&sample, at(0));

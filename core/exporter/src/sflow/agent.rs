@@ -5,7 +5,7 @@ use super::datagram::Datagram;
 use super::sample::{self, Sample};
 use super::source::Source;
 use crate::Now;
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use units::Millis;

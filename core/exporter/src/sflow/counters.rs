@@ -1,7 +1,7 @@
 //! Counters of ports and of the datapaths, as records of an sFlow counters sample.
 
 use super::sample::{Record, pad};
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 
 /// The value of an unknown counter.
 pub const UNKNOWN: u64 = u64::MAX;
@@ -168,11 +168,11 @@ impl IfCounters {
         content.u64(self.speed);
         content.u32(self.direction);
         content.u32(u32::from(self.admin_up) | u32::from(self.admin_up && self.link_up) << 1);
-        for way in 0..2 {
-            content.u64(self.octets[way]);
+        for received_or_sent in 0..2 {
+            content.u64(self.octets[received_or_sent]);
             let counted = [self.unicast, self.multicast, self.broadcast, self.discards, self.errors];
-            counted.iter().for_each(|counter| put_u32(content, counter[way]));
-            if way == 0 {
+            counted.iter().for_each(|counter| put_u32(content, counter[received_or_sent]));
+            if received_or_sent == 0 {
                 // Packets of unknown protocols.
                 put_u32(content, UNKNOWN);
             }

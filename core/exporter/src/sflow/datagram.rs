@@ -1,6 +1,6 @@
 //! A datagram that is being filled with samples.
 
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 use std::net::IpAddr;
 
 /// Maximum length in bytes: with IP and UDP headers the datagram fits in an Ethernet frame.

@@ -15,5 +15,5 @@ pub use agent::{Agent, Settings};
 pub use counters::{
     CounterRecord, DatapathCounters, EthernetErrors, IfCounters, LacpCounters, Resources, UNKNOWN,
 };
-pub use sample::{Outer, Output, Sample};
+pub use sample::{OuterHeader, Output, Sample};
 pub use source::Source;

@@ -1,6 +1,6 @@
 //! A sampled packet, with its path through the bridge as far as it is known.
 
-use crate::write::Write;
+use crate::write::WriteBigEndian;
 use std::net::Ipv4Addr;
 
 /// Kind of a sample: a sampled packet.
@@ -64,7 +64,7 @@ impl Output {
 
 /// The outer IPv4 header of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outer {
+pub struct OuterHeader {
     /// The protocol; 0: unknown.
     pub protocol: u8,
     /// Source.
@@ -97,9 +97,9 @@ pub struct Sample<'a> {
     /// VLAN tag (TCI) when sent.
     pub out_tci: u16,
     /// The tunnel through which the packet was received.
-    pub in_tunnel: Option<Outer>,
+    pub in_tunnel: Option<OuterHeader>,
     /// The tunnel through which the packet is sent.
-    pub out_tunnel: Option<Outer>,
+    pub out_tunnel: Option<OuterHeader>,
     /// MPLS label stack when sent, the outermost label first.
     pub labels: Vec<u32>,
 }
@@ -172,7 +172,7 @@ impl Sample<'_> {
     }
 }
 
-fn put_tunnel(records: &mut Vec<Record>, outer: &Outer, [vni, tunnel]: [u32; 2]) {
+fn put_tunnel(records: &mut Vec<Record>, outer: &OuterHeader, [vni, tunnel]: [u32; 2]) {
     if outer.key != 0 {
         let mut content = Vec::new();
         content.u32(outer.key as u32);

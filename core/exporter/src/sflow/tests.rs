@@ -78,7 +78,7 @@ fn a_sample_has_its_header_and_vlans() {
 
 #[test]
 fn outer_headers_and_labels_are_reported_for_a_single_output() {
-    let outer = Outer {
+    let outer = OuterHeader {
         protocol: 47,
         src: Ipv4Addr::new(1, 2, 3, 4),
         dst: Ipv4Addr::new(5, 6, 7, 8),
@@ -89,7 +89,7 @@ fn outer_headers_and_labels_are_reported_for_a_single_output() {
     };
     let both = |output| Sample {
         output,
-        in_tunnel: Some(Outer { key: 0, ..outer }),
+        in_tunnel: Some(OuterHeader { key: 0, ..outer }),
         out_tunnel: Some(outer),
         labels: vec![0x1140, 0x2140],
         ..plain(b"x")
@@ -130,7 +130,7 @@ fn counters_are_due_at_the_polling_interval() {
 }
 
 #[test]
-fn blocks_have_the_lengths_of_the_specification() {
+fn records_have_the_lengths_of_the_specification() {
     let counters = [
         (CounterRecord::Interface(IfCounters::default()), 88),
         (CounterRecord::Ethernet(EthernetErrors { alignment: 1, fcs: 2, too_long: 3 }), 52),

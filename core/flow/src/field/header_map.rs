@@ -1,8 +1,9 @@
 //! Finds the field of an NXM or OXM header.
 //!
 //! A header has 64 bits: the experimenter (0 if there is none), the class (16 bits), the field's number (7 bits), the has-mask bit
-//! and the length (8 bits); see OpenFlow 1.5, section 7.2.3.2. Each field of each flow of a message is looked up here, so the classes
-//! without experimenter have arrays.
+//! and the length (8 bits); see OpenFlow 1.5, section 7.2.3.2. Each field of each flow of a message is looked
+//! up here, so three classes without experimenter (NXM 0, NXM 1, OpenFlow basic) have arrays. All other
+//! headers are in a hash map.
 
 use super::table::{NXM0, NXM1, OXM};
 use super::{FieldId, FieldInfo};

@@ -28,8 +28,8 @@ pub(super) struct FieldLocation {
 
 /// The location of a field; the parameters are the fields of [`FieldLocation`].
 pub(super) const fn at(offset: usize, unit: u8, count: u8, keep: u128, shift: u8) -> FieldLocation {
-    let (first, behind) = (offset / 8, (offset + unit as usize * count as usize).div_ceil(8));
-    let words = (1 << behind) - (1 << first);
+    let (first, end) = (offset / 8, (offset + unit as usize * count as usize).div_ceil(8));
+    let words = (1 << end) - (1 << first);
     assert!(count != 1 || offset.is_multiple_of(unit as usize), "a unit lies in one word");
     let low = if cfg!(target_endian = "little") { offset % 8 } else { 8 - offset % 8 - unit as usize };
     let (word_mask, word_shift) = ((keep as u64) << (8 * low), shift + 8 * low as u8);

@@ -117,7 +117,7 @@ impl FieldId {
 
     /// Writes the value into a flow.
     pub fn set(self, flow: &mut Flow, value: u128) {
-        self.set_parts(flow, value);
+        self.set_without_tpid(flow, value);
         let tag = &mut flow.vlans[0];
         if tag.tpid == 0 && tag.tci != 0 {
             tag.tpid = 0x8100;
@@ -125,7 +125,7 @@ impl FieldId {
     }
 
     /// Writes the value like `set`, but without setting the TPID of a VLAN tag; for the values of a match.
-    pub(crate) fn set_parts(self, flow: &mut Flow, value: u128) {
+    pub(crate) fn set_without_tpid(self, flow: &mut Flow, value: u128) {
         if let Some(index) = self.tlv_index() {
             return flow.set_tlv(index, &value.to_be_bytes());
         }

@@ -32,7 +32,7 @@ pub fn protocol(name: &str) -> Option<Protocol> {
 }
 
 /// Returns whether a byte separates the entries of a list.
-fn is_space(byte: u8) -> bool {
+fn is_separator(byte: u8) -> bool {
     matches!(byte, b',' | b' ' | b'\t' | b'\r' | b'\n')
 }
 
@@ -60,21 +60,21 @@ fn skip_one(text: &str) -> &str {
 /// Removes a key and its value from the front of a text, in one of the forms `key`, `key=value`, `key:value`, `key(value)`.
 /// `None` at the end of the text.
 pub fn next_key_value<'a>(text: &mut &'a str) -> Option<(&'a str, &'a str)> {
-    let start = text.trim_start_matches(|c| u8::try_from(c).is_ok_and(is_space));
+    let start = text.trim_start_matches(|c| u8::try_from(c).is_ok_and(is_separator));
     *text = start;
     if start.is_empty() {
         return None;
     }
-    let ends_key = |byte| is_space(byte) || matches!(byte, b':' | b'=' | b'(');
+    let ends_key = |byte| is_separator(byte) || matches!(byte, b':' | b'=' | b'(');
     let (key, rest) = start.split_at(start.bytes().position(ends_key).unwrap_or(start.len()));
     *text = skip_one(rest);
     let len = match rest.bytes().next() {
-        Some(b':' | b'=') => value_len(text, is_space),
+        Some(b':' | b'=') => value_len(text, is_separator),
         Some(b'(') => {
             let len = value_len(text, |byte| byte == b')');
             // "(a)->b" is one value.
             let more = text[len..].starts_with(")->");
-            if more { len + value_len(&text[len..], is_space) } else { len }
+            if more { len + value_len(&text[len..], is_separator) } else { len }
         }
         _ => return Some((key, "")),
     };

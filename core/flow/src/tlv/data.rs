@@ -1,6 +1,6 @@
 //! The tunnel options of a packet.
 
-use super::bounds::SPACE;
+use super::bounds::ALL_FIELDS_BYTES_MAX;
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -11,17 +11,17 @@ pub struct Tlv {
     /// In the control half: a bit for each field that the packet has. In raw form: the length of the options in bytes.
     pub present: u64,
     /// In the control half: the slots of the fields; zero if the packet does not have the field. In raw form: the options.
-    pub data: [u8; SPACE],
+    pub data: [u8; ALL_FIELDS_BYTES_MAX],
 }
 
 impl fmt::Debug for Tlv {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let used = SPACE - self.data.iter().rev().take_while(|b| **b == 0).count();
+        let used = ALL_FIELDS_BYTES_MAX - self.data.iter().rev().take_while(|b| **b == 0).count();
         write!(f, "Tlv {{ present: {:#x}, data: {:02x?} }}", self.present, &self.data[..used])
     }
 }
 
 impl Tlv {
     /// A packet without options.
-    pub const NONE: Tlv = Tlv { present: 0, data: [0; SPACE] };
+    pub const NONE: Tlv = Tlv { present: 0, data: [0; ALL_FIELDS_BYTES_MAX] };
 }

@@ -1,11 +1,11 @@
 //! Assigns the bytes of [`Tlv::data`](super::Tlv::data) to fields.
 
-use super::{FIELDS, SPACE};
+use super::{ALL_FIELDS_BYTES_MAX, FIELDS};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Length of a slot in bytes, which is the unit of an option's length (RFC 8926 §3.5).
 pub(super) const SLOT: usize = 4;
-const SLOTS: usize = SPACE / SLOT;
+const SLOTS: usize = ALL_FIELDS_BYTES_MAX / SLOT;
 
 /// The slots of each field. The layout is part of a flow, so that the fields can be read from the flow alone.
 ///
@@ -60,7 +60,7 @@ impl Layout {
     /// slots are free.
     pub fn allocate(&mut self, index: usize, len: usize) -> bool {
         let wanted = len.div_ceil(SLOT);
-        if index >= FIELDS || self.has(index) || self.used() + SLOT * wanted > SPACE {
+        if index >= FIELDS || self.has(index) || self.used() + SLOT * wanted > ALL_FIELDS_BYTES_MAX {
             return false;
         }
         for owner in self.owner.iter_mut().filter(|o| **o == 0).take(wanted) {

@@ -3,7 +3,7 @@
 //! A match that was parsed from text or from a message has its own layout, with the fields ordered by index. Before a switch
 //! uses the match, it converts the match to the layout of its own flows.
 
-use super::{FIELD_BYTES_MAX, FIELDS, Layout, SPACE, TlvValue, significant};
+use super::{ALL_FIELDS_BYTES_MAX, FIELD_BYTES_MAX, FIELDS, Layout, TlvValue, significant};
 use crate::matching::Match;
 use thiserror::Error;
 
@@ -37,11 +37,11 @@ impl TlvMatch {
 pub enum TlvMatchError {
     /// The match contains the field already.
     #[error("field tun_metadata{0} set multiple times")]
-    Again(usize),
+    AlreadyMatched(usize),
     /// All fields together are too long.
     #[error(
         "field tun_metadata{index} exceeds maximum size for tunnel metadata (used {used}, max {})",
-        SPACE
+        ALL_FIELDS_BYTES_MAX
     )]
     Space {
         /// Index of the field.
@@ -93,7 +93,7 @@ impl Match {
         let len = mask.map_or(value.len().max(1), |m| significant(m).len());
         let old = self.flow.layout;
         if old.has(index) {
-            return Err(TlvMatchError::Again(index));
+            return Err(TlvMatchError::AlreadyMatched(index));
         }
         // Fields are ordered by index, so that equal matches are equal structures.
         let len_of = |i| if i == index { len } else { old.len(i) };

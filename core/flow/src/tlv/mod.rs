@@ -21,7 +21,7 @@ mod table;
 mod tests;
 mod value;
 
-pub use bounds::{FIELD_BYTES_MAX, FIELDS, OPTIONS_MAX, SPACE};
+pub use bounds::{ALL_FIELDS_BYTES_MAX, FIELD_BYTES_MAX, FIELDS, OPTIONS_MAX};
 pub use data::Tlv;
 pub use layout::Layout;
 pub use matching::{TlvMatch, TlvMatchError};

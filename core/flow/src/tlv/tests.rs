@@ -31,7 +31,7 @@ fn a_table_refuses_what_it_cannot_hold() {
     t.add(3, option(3, 8)).unwrap();
     assert_eq!(t.add(5, option(5, 4)), Err(TlvError::Full));
     t.add(5, option(5, 0)).unwrap();
-    assert!(t.layout().has(5) && t.layout().len(5) == 0 && t.layout().used() == SPACE);
+    assert!(t.layout().has(5) && t.layout().len(5) == 0 && t.layout().used() == ALL_FIELDS_BYTES_MAX);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn options_become_fields_and_fields_options() {
     let options = t.to_options(&flow);
     assert_eq!(options, [0xff, 0xff, 0, 1, 0, 0, 0, 9, 0xff, 0xff, 1, 2, 1, 2, 3, 4, 5, 6, 7, 8]);
     let mut mask = Flow { layout: flow.layout, ..Flow::ZERO };
-    assert_eq!(t.to_options_mask(&raw, &mask).data, [0; SPACE]);
+    assert_eq!(t.to_options_mask(&raw, &mask).data, [0; ALL_FIELDS_BYTES_MAX]);
     Subfield::new(FieldId::TunMetadata0, 0, 4).unwrap().unwildcard(&mut mask);
     let bits = t.to_options_mask(&raw, &mask);
     assert_eq!(bits.present, u64::MAX);
@@ -156,7 +156,7 @@ proptest! {
             match step {
                 Step::Map(i, len) => {
                     let fits = !reference.lens.contains_key(&i)
-                        && reference.lens.values().sum::<usize>() + usize::from(len) <= SPACE;
+                        && reference.lens.values().sum::<usize>() + usize::from(len) <= ALL_FIELDS_BYTES_MAX;
                     prop_assert_eq!(flow.layout.allocate(i, len.into()), fits);
                     if fits {
                         reference.lens.insert(i, len.into());

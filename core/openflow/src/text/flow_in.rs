@@ -11,7 +11,7 @@ use flow::{FieldId, Match};
 
 /// The parts that the text of a flow may have, which depend on the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowText {
+pub struct AllowedParts {
     /// `priority`
     pub priority: bool,
     /// `actions`; if allowed, they are required.
@@ -24,11 +24,11 @@ pub struct FlowText {
     pub importance: bool,
 }
 
-impl FlowText {
+impl AllowedParts {
     /// The parts that the command allows.
-    pub fn for_command(command: FlowCommand) -> FlowText {
+    pub fn for_command(command: FlowCommand) -> AllowedParts {
         let delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
-        FlowText {
+        AllowedParts {
             priority: command != FlowCommand::Delete,
             actions: !delete,
             out_port: delete,
@@ -38,8 +38,8 @@ impl FlowText {
     }
 
     /// The parts that a filter of `dump-flows` allows.
-    pub const FILTER: FlowText =
-        FlowText { priority: false, actions: false, out_port: true, timeouts: false, importance: false };
+    pub const FILTER: AllowedParts =
+        AllowedParts { priority: false, actions: false, out_port: true, timeouts: false, importance: false };
 }
 
 /// A parsed flow.
@@ -63,7 +63,7 @@ pub fn parse_flow_mod(
     if matches!(command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
         m.new_cookie = u64::MAX;
     }
-    let (usable, written) = parse_into(text, FlowText::for_command(command), names, &mut m)?;
+    let (usable, written) = parse_into(text, AllowedParts::for_command(command), names, &mut m)?;
     if m.cookie_mask == 0 && m.new_cookie == u64::MAX && command != FlowCommand::Add {
         m.new_cookie = 0;
     }
@@ -84,9 +84,12 @@ pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, Te
 }
 
 /// Parses a filter of flow statistics; also returns the formats that can encode it.
-pub fn parse_flow(text: &str, names: &dyn NameMap) -> Result<(FlowStatsRequest, Protocols), TextError> {
+pub fn parse_flow_filter(
+    text: &str,
+    names: &dyn NameMap,
+) -> Result<(FlowStatsRequest, Protocols), TextError> {
     let mut m = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
-    let (mut usable, _) = parse_into(text, FlowText::FILTER, names, &mut m)?;
+    let (mut usable, _) = parse_into(text, AllowedParts::FILTER, names, &mut m)?;
     // Statistics requests contain the table in every format, so formats without table IDs in flow mods are usable, too.
     usable = Protocols(usable.0 | (usable.0 & 10) >> 1);
     let request = FlowStatsRequest {
@@ -102,7 +105,7 @@ pub fn parse_flow(text: &str, names: &dyn NameMap) -> Result<(FlowStatsRequest, 
 
 fn parse_into(
     text: &str,
-    allowed: FlowText,
+    allowed: AllowedParts,
     names: &dyn NameMap,
     m: &mut FlowMod,
 ) -> Result<(Protocols, Option<Box<Match>>), TextError> {
@@ -130,17 +133,18 @@ fn parse_into(
     }
     // Remove fields without their prerequisites, as a switch would.
     let written = matching.normalized();
-    // The matches of OpenFlow 1.0 and 1.1 have no IPv6 fields other than addresses, and no ECN. Open vSwitch
-    // claims that 1.1 has ECN, and then omits it when encoding.
+    // The matches of OpenFlow 1.0 and 1.1 have no IPv6 fields and no ECN. Fields that only IPv6 has have
+    // excluded these formats above; protocol, TOS and ports must be excluded here, because IPv4 has the same
+    // fields. Open vSwitch claims that 1.1 has ECN, and then omits it when encoding.
     let mask = &matching.mask;
-    let inner = mask.nw_proto != 0 || mask.nw_tos != 0 || mask.tp_src != 0 || mask.tp_dst != 0;
-    if matching.flow.dl_type == 0x86dd && inner || matching.get(FieldId::IpEcn).1 != 0 {
+    let has_ip_fields = mask.nw_proto != 0 || mask.nw_tos != 0 || mask.tp_src != 0 || mask.tp_dst != 0;
+    if matching.flow.dl_type == 0x86dd && has_ip_fields || matching.get(FieldId::IpEcn).1 != 0 {
         usable &= Protocols::NXM_OXM;
     }
     if let Some(actions) = actions {
         m.actions = parse_actions(actions, names)?;
         usable &= Protocols::of_actions(&m.actions);
-        match Protocols::consistent(&m.actions, &m.matching, m.table) {
+        match Protocols::of_actions_on_match(&m.actions, &m.matching, m.table) {
             Ok(set) if !(usable & set).is_empty() => usable &= set,
             Ok(_) => return inconsistent(OfError::BacMatchInconsistent),
             Err(e) => return inconsistent(e),
@@ -163,7 +167,7 @@ pub(super) fn split_actions(text: &str) -> (&str, Option<&str>) {
 }
 
 /// Parses a keyword without a value. Returns false if `key` is not such a keyword.
-fn flag(key: &str, allowed: FlowText, m: &mut FlowMod, usable: &mut Protocols) -> bool {
+fn flag(key: &str, allowed: AllowedParts, m: &mut FlowMod, usable: &mut Protocols) -> bool {
     let f = &mut m.flags;
     let since = match key {
         "allow_hidden_fields" | "no_readonly_table" => return true,
@@ -198,7 +202,7 @@ fn flag(key: &str, allowed: FlowText, m: &mut FlowMod, usable: &mut Protocols) -
 fn setting(
     key: &str,
     value: &str,
-    (allowed, names): (FlowText, &dyn NameMap),
+    (allowed, names): (AllowedParts, &dyn NameMap),
     m: &mut FlowMod,
     usable: &mut Protocols,
 ) -> Result<(), TextError> {

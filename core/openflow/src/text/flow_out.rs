@@ -125,7 +125,7 @@ pub fn flow_mod_text(m: &FlowMod, names: &dyn NameMap) -> String {
 }
 
 /// Prints a flow mod of a message; omits flags that early versions do not have.
-pub(super) fn flow_mod_in(m: &FlowMod, version: Version, names: &dyn NameMap) -> String {
+pub(super) fn flow_mod_message_text(m: &FlowMod, version: Version, names: &dyn NameMap) -> String {
     if version <= Version::V11 && m.flags.reset_counts {
         let flags = FlowFlags { reset_counts: false, ..m.flags };
         return flow_mod_text(&FlowMod { flags, ..m.clone() }, names);

@@ -73,12 +73,12 @@ pub fn parse_group_mod(
     if p.m.kind == GroupType::Indirect && p.m.buckets.len() > 1 {
         return error("Indirect groups can have at most one bucket.");
     }
-    number(&mut p.m.buckets);
+    assign_bucket_ids(&mut p.m.buckets);
     Ok((p.m, p.usable))
 }
 
 /// Assigns the lowest free numbers to buckets without a number.
-fn number(buckets: &mut [Bucket]) {
+fn assign_bucket_ids(buckets: &mut [Bucket]) {
     let mut used: std::collections::BTreeSet<u32> = buckets.iter().map(|b| b.id).collect();
     let mut next = 0;
     for b in buckets.iter_mut().filter(|b| b.id == BUCKET_ALL) {

@@ -42,9 +42,8 @@ fn prefix(m: &Message) -> &'static str {
         _ => "NX",
     };
     match &m.body {
-        Body::FlowMod(_)
-        | Body::FlowRemoved(_)
-        | Body::FlowStatsRequest(_)
+        Body::FlowMod(_) | Body::FlowRemoved(_) if m.extended => "NX",
+        Body::FlowStatsRequest(_)
         | Body::FlowStatsReply(_)
         | Body::AggregateRequest(_)
         | Body::AggregateReply(_)

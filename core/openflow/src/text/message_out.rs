@@ -16,7 +16,7 @@ use crate::wire::{Dialect, HEADER, decode};
 use flow::text::{NameMap, port_text, table_text};
 
 /// Maximum depth of messages inside errors and bundles.
-const DEPTH_MAX: u8 = 4;
+const MESSAGE_DEPTH_MAX: u8 = 4;
 
 /// Prints a message from its bytes, with a newline. `verbosity` 0 is short, 1 adds packets and ports, 2
 /// payloads, 3 and more add hex dumps.
@@ -24,7 +24,8 @@ pub fn message_text(bytes: &[u8], names: &dyn NameMap, verbosity: u8) -> String 
     text_at(bytes, names, verbosity, 0)
 }
 
-fn ended(mut text: String) -> String {
+/// Appends a newline unless the text is empty or ends with one.
+fn with_newline(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -60,9 +61,9 @@ fn text_at(bytes: &[u8], names: &dyn NameMap, verbosity: u8, depth: u8) -> Strin
         }
     };
     if verbosity >= 5 || failed {
-        text = ended(text) + &hex_dump(bytes, true);
+        text = with_newline(text) + &hex_dump(bytes, true);
     }
-    ended(text)
+    with_newline(text)
 }
 
 /// Prints the head of a message whose body is truncated or invalid. It depends on the type of the message only.
@@ -98,7 +99,7 @@ fn error_text(e: &ErrorBody, names: &dyn NameMap, depth: u8) -> String {
     let Some(error) = e.error else { return format!(" ***decode error: {}***\n", OfError::BrcBadLen) };
     let request = match error {
         OfError::HfcIncompatible | OfError::HfcEperm => printable(&e.data),
-        _ if depth >= DEPTH_MAX => String::new(),
+        _ if depth >= MESSAGE_DEPTH_MAX => String::new(),
         _ => text_at(&e.data, names, 1, depth + 1),
     };
     format!(" {error}\n{request}")
@@ -137,11 +138,11 @@ fn body_text(m: &Message, names: &dyn NameMap, params: PrintParams) -> String {
         Body::FlowRemoved(r) => monitor_out::flow_removed_text(r, names),
         Body::PortStatus(s) => port_status_text(s),
         Body::PortMod(p) => port_mod_text(p, names),
-        Body::FlowMod(f) => format!(" {}", flow_out::flow_mod_in(f, m.version, names)),
+        Body::FlowMod(f) => format!(" {}", flow_out::flow_mod_message_text(f, m.version, names)),
         Body::GroupMod(g) => group_out::group_mod_text(g, m.version, names),
         Body::TableMod(t) => session_out::table_mod_text(t, m.version, names),
         Body::MeterMod(mm) => meter_out::meter_mod_text(mm),
-        Body::BundleAdd(b) if params.depth < DEPTH_MAX => {
+        Body::BundleAdd(b) if params.depth < MESSAGE_DEPTH_MAX => {
             session_out::bundle_add_text(b) + &text_at(&b.message, names, v, params.depth + 1)
         }
         Body::BundleAdd(b) => session_out::bundle_add_text(b),
@@ -219,11 +220,11 @@ fn multipart_text(m: &Message, names: &dyn NameMap, verbosity: u8) -> String {
         Body::FlowMonitorReply(list) => {
             list.iter().map(|u| monitor_out::flow_update_text(u, names)).collect()
         }
-        _ => vendor_text(&m.body, names),
+        _ => other_body_text(&m.body, names),
     }
 }
 
-fn vendor_text(body: &Body, names: &dyn NameMap) -> String {
+fn other_body_text(body: &Body, names: &dyn NameMap) -> String {
     match body {
         Body::RoleRequest(r) | Body::RoleReply(r) => session_out::role_text(r),
         Body::RoleStatus(r) => session_out::role_status_text(r),
@@ -241,7 +242,8 @@ fn vendor_text(body: &Body, names: &dyn NameMap) -> String {
             list.iter().map(|s| format!("\n  bridge ipfix: {}", stats_out::ipfix_text(s, 16))).collect()
         }
         Body::IpfixFlowReply(list) => {
-            let one = |s: &IpfixStats| format!("\n  id {:3}: {}", s.set, stats_out::ipfix_text(s, 10));
+            let one =
+                |s: &IpfixStats| format!("\n  id {:3}: {}", s.collector_set_id, stats_out::ipfix_text(s, 10));
             format!(" {} ids{}", list.len(), list.iter().map(one).collect::<String>())
         }
         Body::CtFlush(f) => format!(" zone_id={}", f.zone.unwrap_or(0)),

@@ -36,7 +36,7 @@ mod type_name;
 
 pub use action_in::{DEPTH_MAX, parse_actions};
 pub use action_out::{action_text, actions_text};
-pub use flow_in::{FlowText, ParsedFlow, parse_flow, parse_flow_line, parse_flow_mod};
+pub use flow_in::{AllowedParts, ParsedFlow, parse_flow_filter, parse_flow_line, parse_flow_mod};
 pub use flow_out::{flow_mod_text, flow_stats_text, flow_stats_text_short, match_text};
 pub use group_in::{parse_group_line, parse_group_mod};
 pub use group_out::group_desc_text;

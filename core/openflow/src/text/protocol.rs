@@ -125,7 +125,11 @@ impl Protocols {
 
     /// The formats in which these actions are allowed with this match. Only OpenFlow 1.0 allows actions that have no effect
     /// on the packets of the match.
-    pub fn consistent(actions: &[Action], matching: &Match, table: u8) -> Result<Protocols, crate::OfError> {
+    pub fn of_actions_on_match(
+        actions: &[Action],
+        matching: &Match,
+        table: u8,
+    ) -> Result<Protocols, crate::OfError> {
         let limits = check::Limits { max_port: OfPort::MAX, table, n_tables: TABLE_ALL };
         match check::consistency(actions, matching, limits, Version::V13) {
             Ok(()) => Ok(Protocols::ANY),

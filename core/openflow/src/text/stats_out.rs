@@ -1,4 +1,4 @@
-//! Prints the statistics of exporters.
+//! Prints the statistics of IPFIX exporters.
 
 use crate::stats::{IpfixStats, UNKNOWN};
 

@@ -129,3 +129,25 @@ fn requests_have_names_also_if_they_are_cut_short() {
     assert_eq!(name(&[9, 14]), None);
     assert_eq!(name(&[]), None);
 }
+
+#[test]
+fn flow_messages_of_nicira_keep_their_name_in_all_versions() {
+    let text = |version: u8, subtype: u8, body: &str| {
+        let len = 16 + body.len() / 2;
+        let hex = format!("{version:02x}04{len:04x}00000005000023200000{subtype:04x}{body}");
+        let bytes: Vec<u8> =
+            (0..len).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+        message_text(&bytes, &NoNames, 0)
+    };
+    let flow_mod = "00000000000000000000000000000064ffffffffffff00000000000000000000";
+    let removed = "000000000000000000640000000000010000000200030000000000000000000a0000000000000014";
+    for (version, name) in [(1, ""), (2, " (OF1.1)"), (4, " (OF1.3)"), (6, " (OF1.5)")] {
+        let flow_mod = text(version, 13, flow_mod);
+        assert_eq!(flow_mod, format!("NXT_FLOW_MOD{name} (xid=0x5): ADD priority=100 actions=drop\n"));
+        let removed = text(version, 14, removed);
+        assert!(
+            removed.starts_with(&format!("NXT_FLOW_REMOVED{name} (xid=0x5): priority=100 reason=idle")),
+            "{removed}"
+        );
+    }
+}

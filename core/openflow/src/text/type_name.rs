@@ -4,7 +4,7 @@ use crate::error::NX_VENDOR;
 use crate::version::Version;
 
 /// Types of OpenFlow 1.0; later versions agree up to 14.
-const OLD: [&str; 22] = [
+const OF10_TYPES: [&str; 22] = [
     "HELLO",
     "ERROR",
     "ECHO_REQUEST",
@@ -29,7 +29,7 @@ const OLD: [&str; 22] = [
     "QUEUE_GET_CONFIG_REPLY",
 ];
 /// Types from 15 on, since OpenFlow 1.1.
-const NEW: [&str; 14] = [
+const OF11_TYPES: [&str; 14] = [
     "GROUP_MOD",
     "PORT_MOD",
     "TABLE_MOD",
@@ -103,12 +103,12 @@ pub(super) fn type_name(bytes: &[u8], version: Version) -> Option<String> {
         return STATS.get(which).map(|name| format!("OFPST_{name} {end}"));
     }
     let name = match kind {
-        _ if version == Version::V10 => OLD.get(kind),
-        0..15 => OLD.get(kind),
+        _ if version == Version::V10 => OF10_TYPES.get(kind),
+        0..15 => OF10_TYPES.get(kind),
         33 => Some(&"BUNDLE_CONTROL"),
         34 => Some(&"BUNDLE_ADD_MESSAGE"),
         29 => Some(&"METER_MOD"),
-        _ => NEW.get(kind - 15),
+        _ => OF11_TYPES.get(kind - 15),
     };
     name.filter(|n| !n.is_empty()).map(|n| format!("OFPT_{n}"))
 }

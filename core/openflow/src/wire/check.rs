@@ -189,8 +189,8 @@ fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
 
 /// Checks an action, and changes the match so that it describes the packets after the action.
 fn check_action(a: &Action, m: &mut Match, cx: CheckContext) -> Result<(), OfError> {
-    if let Some(there) = has_header(a, m) {
-        require(there, cx)?;
+    if let Some(has_header) = has_header(a, m) {
+        require(has_header, cx)?;
     }
     change_headers(a, m)?;
     match a {

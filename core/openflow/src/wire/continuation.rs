@@ -96,8 +96,8 @@ impl Continuation {
             actions(p.rest(), Context::new(version, debug))
         };
         while !r.is_empty() {
-            let (what, mut p) = pull(&mut r)?;
-            match what {
+            let (property_type, mut p) = pull(&mut r)?;
+            match property_type {
                 kind::BRIDGE => out.bridge = p.u128()?,
                 kind::STACK => {
                     if p.len() > STACK_BYTES_MAX {

@@ -49,9 +49,9 @@ fn skip_rest(r: &mut Reader) -> Result<(), OfError> {
 fn error(r: &mut Reader, version: Version) -> Result<Body, OfError> {
     let bytes = r.take(r.len())?;
     let mut head = Reader::new(bytes, OfError::BrcBadLen);
-    let wire = (head.u16()?, head.u16()?);
+    let type_and_code = (head.u16()?, head.u16()?);
     let (error, data) = OfError::decode(version, bytes).ok_or(OfError::BrcBadLen)?;
-    Ok(Body::Error(ErrorBody { error, wire, data: data.to_vec() }))
+    Ok(Body::Error(ErrorBody { error, type_and_code, data: data.to_vec() }))
 }
 
 fn body(kind: u8, r: &mut Reader, params: DecodeParams) -> Result<Decoded, OfError> {
@@ -194,7 +194,7 @@ fn async_config(r: &mut Reader, version: Version) -> Result<crate::session::Asyn
 /// Decodes the request inside a request-forward. Only group and meter mods are forwarded.
 fn forwarded(r: &mut Reader, params: DecodeParams) -> Result<Message, OfError> {
     let bytes = r.take(r.len())?;
-    let len = super::next_frame(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;
+    let len = super::message_len(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;
     let inner = bytes.get(..len).ok_or(OfError::BrcBadLen)?;
     let is_forwarded = match *inner {
         // In OpenFlow 1.0 a group mod is a message of Nicira, and type 15 is a port mod.

@@ -74,7 +74,7 @@ fn body(m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Result<u8, OfError>
             match e.error {
                 Some(error) => error.encode(v, &e.data, out),
                 None => {
-                    out.u16(e.wire.0).u16(e.wire.1).bytes(&e.data);
+                    out.u16(e.type_and_code.0).u16(e.type_and_code.1).bytes(&e.data);
                 }
             }
             1
@@ -246,7 +246,8 @@ fn asynchronous(a: &crate::session::AsyncConfig, m: &Message, out: &mut Vec<u8>)
     Ok(kind)
 }
 
-/// Encodes messages that are vendor messages in all versions.
+/// Encodes Nicira's messages that have no standard form, and the messages of flow monitors before OpenFlow
+/// 1.4, from which on they are multipart messages.
 fn extension(body: &Body, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let monitor = |out: &mut Vec<u8>, nx: u32, onf: u32| match m.version {
         Version::V13 => {
@@ -339,7 +340,7 @@ fn single(one: impl FnOnce(&mut Vec<u8>)) -> Records {
     vec![out]
 }
 
-fn requested(m: &Message) -> Option<(u16, Records)> {
+fn request_records(m: &Message) -> Option<(u16, Records)> {
     let (v, x) = (m.version, m.extended);
     let id = |n: u32| {
         single(|o| {
@@ -383,7 +384,7 @@ fn requested(m: &Message) -> Option<(u16, Records)> {
     })
 }
 
-fn replied(m: &Message) -> Option<(u16, Records)> {
+fn reply_records(m: &Message) -> Option<(u16, Records)> {
     let (v, x) = (m.version, m.extended);
     Some(match &m.body {
         Body::DescReply(d) => (kind::DESC, single(|o| stats::encode_desc(o, d))),
@@ -419,9 +420,9 @@ fn replied(m: &Message) -> Option<(u16, Records)> {
 
 /// Encodes a multipart message as frames; `None`: the message is not a multipart message.
 fn multipart_frames(m: &Message) -> Option<Result<Vec<Vec<u8>>, OfError>> {
-    let (request, (kind, records)) = match requested(m) {
+    let (request, (kind, records)) = match request_records(m) {
         Some(found) => (true, found),
-        None => (false, replied(m)?),
+        None => (false, reply_records(m)?),
     };
     Some(frames(m, request, kind, records))
 }
@@ -450,8 +451,8 @@ fn frames(m: &Message, request: bool, kind: u16, records: Records) -> Result<Vec
 fn start(m: &Message, request: bool, kind: u16) -> Result<Vec<u8>, OfError> {
     let v10 = m.version == Version::V10;
     let type_ = u8::from(!request) + if v10 { 16 } else { 18 };
-    let flow = matches!(kind, kind::FLOW | kind::AGGREGATE) && m.extended && v10;
-    let standard = is_standard(kind, m.version) && !flow;
+    let nicira_form = matches!(kind, kind::FLOW | kind::AGGREGATE) && m.extended && v10;
+    let standard = is_standard(kind, m.version) && !nicira_form;
     let mut out = Vec::new();
     out.u8(m.version.wire()).u8(type_).u16(0).u32(m.xid.0);
     out.u16(if standard { kind } else { kind::VENDOR }).u16(0);

@@ -82,7 +82,8 @@ fn check_multiple_of_8(r: &Reader) -> Result<(), OfError> {
     if r.len().is_multiple_of(8) { Ok(()) } else { Err(OfError::BrcBadLen) }
 }
 
-/// Splits the number that contains the command of OpenFlow 1.0 and, with `flow_mod_table_id`, the table. Returns the command.
+/// Splits the number that contains the command of OpenFlow 1.0 and, with `flow_mod_table_id`, the table.
+/// Returns the command; sets the table and `modify_cookie` of the flow mod.
 fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     fm.modify_cookie = fm.new_cookie != u64::MAX;
     if dialect.flow_mod_table_id {
@@ -304,10 +305,10 @@ pub(super) fn encode_removed(out: &mut Vec<u8>, fr: &FlowRemoved, version: Versi
             out.set16(at, len);
         }
         Version::V10 => {
-            let unknown = |v: u64| if v == u64::MAX { 0 } else { v };
+            let zero_if_unknown = |v: u64| if v == u64::MAX { 0 } else { v };
             matching::put_10(out, &fr.matching);
             out.u64(fr.cookie).u16(fr.priority).u8(why).zeros(1).u32(fr.duration.sec).u32(fr.duration.nsec);
-            out.u16(fr.idle_timeout).zeros(2).u64(unknown(fr.packets)).u64(unknown(fr.bytes));
+            out.u16(fr.idle_timeout).zeros(2).u64(zero_if_unknown(fr.packets)).u64(zero_if_unknown(fr.bytes));
         }
         Version::V15 => {
             out.u8(fr.table)

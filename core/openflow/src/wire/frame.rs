@@ -10,15 +10,15 @@ pub(super) const MESSAGE_MAX: usize = 0xffff;
 
 /// The length of the message at the start of `bytes`; `None` if the header is not complete. `bytes` may contain less than the message.
 /// A length shorter than a header is an error; the stream cannot be decoded further then.
-pub fn next_frame(bytes: &[u8]) -> Result<Option<usize>, OfError> {
+pub fn message_len(bytes: &[u8]) -> Result<Option<usize>, OfError> {
     let Some(head) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     let len = usize::from(u16::from_be_bytes([head[2], head[3]]));
     if len < HEADER { Err(OfError::BrcBadLen) } else { Ok(Some(len)) }
 }
 
-/// Removes and returns the message at the start of `bytes`; `None` if it is not complete. For errors see [`next_frame`].
+/// Removes and returns the message at the start of `bytes`; `None` if it is not complete. For errors see [`message_len`].
 pub fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<Vec<u8>>, OfError> {
-    let len = next_frame(bytes)?.filter(|len| *len <= bytes.len());
+    let len = message_len(bytes)?.filter(|len| *len <= bytes.len());
     Ok(len.map(|len| bytes.drain(..len).collect()))
 }
 

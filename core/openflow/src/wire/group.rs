@@ -274,14 +274,15 @@ fn put_desc(
     out.set16(start, len as u16);
 }
 
-/// Whether the description and the statistics of a group fit into one message each, in OpenFlow 1.3 to 1.5, which current tools use.
+/// Whether the description of a group fits into one message, and its statistics into another. Checked for
+/// OpenFlow 1.3 to 1.5, the versions that current tools use.
 ///
 /// A reply cannot continue a group in the next message, so a longer group would make every list of groups fail. The longest group has
 /// 4,092 buckets without actions; buckets with a few actions take 60 to 120 bytes, so that 500 to 1,000 of them fit. Some actions are
 /// longer in OpenFlow 1.0 to 1.2. These versions are not checked, because that would refuse groups that later versions can list.
 pub fn group_fits(kind: GroupType, buckets: &[Bucket], selection: &Selection) -> bool {
     let fits = |record: usize| MULTIPART_HEADER + record <= MESSAGE_MAX;
-    // Before the buckets are encoded, because this bounds the time that it takes.
+    // Check the number of buckets first: this bounds the time of the encoding below.
     fits(STATS_LEN + buckets.len() * BUCKET_STATS_LEN)
         && [Version::V13, Version::V14, Version::V15].into_iter().all(|version| {
             let mut out = Vec::new();

@@ -1,7 +1,7 @@
 //! NXM and OXM: matches and fields as type-length-value entries.
 
 use super::buf::{Put, Reader};
-use super::matched::for_each_matched;
+use super::field_order::for_each_matched;
 use crate::action::SetTlv;
 use crate::error::OfError;
 use crate::version::Version;
@@ -36,13 +36,15 @@ impl Header {
     }
 
     /// Number of bytes that follow the header.
-    fn payload(&self) -> usize {
+    fn payload_len(&self) -> usize {
         let vendor = if self.bits >> 32 != 0 { 4 } else { 0 };
         ((self.bits & 0xff) as usize).saturating_sub(vendor)
     }
 }
 
-fn wide(bits: u32, r: &mut Reader) -> Result<u64, OfError> {
+/// The 64-bit header: the first 32 bits, and the vendor that follows them if the class is that of
+/// experimenters.
+fn header_with_vendor(bits: u32, r: &mut Reader) -> Result<u64, OfError> {
     let vendor = if bits >> 16 == 0xffff { r.u32()? } else { 0 };
     Ok(u64::from(vendor) << 32 | u64::from(bits))
 }
@@ -60,7 +62,7 @@ fn header_or_len(
     };
     let short = |_| (OfError::BmcBadLen, None);
     let first = r.u32().map_err(short)?;
-    let bits = wide(first, r).map_err(short)?;
+    let bits = header_with_vendor(first, r).map_err(short)?;
     let exact = if bits & HAS_MASK == 0 { bits } else { bits & !(HAS_MASK | 0xff) | half_len(bits) };
     if cookie && exact == COOKIE {
         return Ok(Header { bits, field: None });
@@ -70,7 +72,7 @@ fn header_or_len(
         return Err((OfError::BmcBadLen, None));
     }
     let header = Header { bits, field: None };
-    let field = FieldId::from_nxm_header(bits).ok_or((unknown, Some(header.payload())))?;
+    let field = FieldId::from_nxm_header(bits).ok_or((unknown, Some(header.payload_len())))?;
     let fits = match field.tlv_index() {
         Some(_) => exact & 0xff <= FIELD_BYTES_MAX as u64,
         None => field.info().headers.iter().any(|h| h.bits == exact),
@@ -78,7 +80,7 @@ fn header_or_len(
     // Value and mask have the same length, so the sum of their lengths is even.
     let is_odd = bits & HAS_MASK != 0 && (bits & 0xff) % 2 != 0;
     if !fits || is_odd {
-        return Err((bad_len, Some(header.payload())));
+        return Err((bad_len, Some(header.payload_len())));
     }
     Ok(Header { bits, field: Some(field) })
 }
@@ -139,11 +141,11 @@ fn payload(h: &Header, n_bytes: usize, r: &mut Reader) -> Result<(u128, u128), O
 fn payload_bytes(h: &Header, r: &mut Reader) -> Result<(Vec<u8>, Option<Vec<u8>>), OfError> {
     let short = |_| OfError::BmcBadLen;
     if !h.masked() {
-        return Ok((r.take(h.payload()).map_err(short)?.to_vec(), None));
+        return Ok((r.take(h.payload_len()).map_err(short)?.to_vec(), None));
     }
-    let n_bytes = h.payload() / 2;
+    let n_bytes = h.payload_len() / 2;
     let value = r.take(n_bytes).map_err(short)?.to_vec();
-    let mask = r.take(h.payload() - n_bytes).map_err(short)?[..n_bytes].to_vec();
+    let mask = r.take(h.payload_len() - n_bytes).map_err(short)?[..n_bytes].to_vec();
     if value.iter().zip(&mask).any(|(v, m)| v & !m != 0) {
         return Err(OfError::BmcBadWildcards);
     }
@@ -221,7 +223,7 @@ pub(crate) fn decode(
         if let Some(index) = field.tlv_index() {
             let (value, mask) = payload_bytes(&h, &mut r)?;
             m.allocate_tlv(index, &value, mask.as_deref()).map_err(|e| match e {
-                TlvMatchError::Again(_) => OfError::BmcDupField,
+                TlvMatchError::AlreadyMatched(_) => OfError::BmcDupField,
                 TlvMatchError::Space { .. } => OfError::BmcBadValue,
             })?;
             continue;

@@ -51,7 +51,7 @@ fn state_bits(s: PortState, version: Version) -> u32 {
 
 /// Converts feature bits from 1.0. OpenFlow 1.0 has no bits for speeds above 10 Gbit/s, so its bits for other features are four positions
 /// lower.
-fn features_10(raw: u32) -> u32 {
+fn features_from_10(raw: u32) -> u32 {
     raw & 0x7f | (raw & 0xf80) << 4
 }
 
@@ -78,7 +78,7 @@ pub(super) fn decode(r: &mut Reader, version: Version) -> Result<Port, OfError> 
             p.config = config(r.u32()?, version);
             p.state = state(r.u32()?, version);
             for f in [&mut p.current, &mut p.advertised, &mut p.supported, &mut p.peer] {
-                *f = features_10(r.u32()?);
+                *f = features_from_10(r.u32()?);
             }
             // Messages of 1.0 contain no speeds; derive them from the features.
             (p.current_speed, p.max_speed) = (features_speed(p.current), features_speed(p.supported));
@@ -206,7 +206,7 @@ pub(super) fn decode_mod(r: &mut Reader, version: Version) -> Result<PortMod, Of
     (pm.config, pm.mask) = (config(c & known, version), config(mask & known, version));
     match version {
         Version::V10 => {
-            pm.advertise = features_10(r.u32()?);
+            pm.advertise = features_from_10(r.u32()?);
             r.skip(4)?;
         }
         Version::V11 | Version::V12 | Version::V13 => {

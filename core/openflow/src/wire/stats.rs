@@ -178,7 +178,7 @@ pub(super) fn encode_flow(out: &mut Vec<u8>, s: &FlowStats, version: Version, ni
             out.set16(at, len);
         }
         Version::V10 => {
-            let known = |v: u64| if v == UNKNOWN { 0 } else { v };
+            let zero_if_unknown = |v: u64| if v == UNKNOWN { 0 } else { v };
             out.u8(s.table).zeros(1);
             matching::put_10(out, &s.matching);
             out.u32(s.duration.sec)
@@ -186,7 +186,7 @@ pub(super) fn encode_flow(out: &mut Vec<u8>, s: &FlowStats, version: Version, ni
                 .u16(s.priority)
                 .u16(s.idle_timeout)
                 .u16(s.hard_timeout);
-            out.zeros(6).u64(s.cookie).u64(known(s.packets)).u64(known(s.bytes));
+            out.zeros(6).u64(s.cookie).u64(zero_if_unknown(s.packets)).u64(zero_if_unknown(s.bytes));
         }
         Version::V15 => {
             out.zeros(2).u8(s.table).zeros(1).u16(s.priority).u16(s.idle_timeout).u16(s.hard_timeout);
@@ -232,8 +232,8 @@ pub(super) fn encode_aggregate(out: &mut Vec<u8>, s: &AggregateStats, version: V
             oxs::Stats { flows: Some(s.flows), packets: s.packets, bytes: s.bytes, ..oxs::Stats::default() };
         return oxs::put(out, &stats);
     }
-    let known = |v: u64| if v == UNKNOWN && version == Version::V10 && !nicira { 0 } else { v };
-    out.u64(known(s.packets)).u64(known(s.bytes)).u32(s.flows).zeros(4);
+    let zero_if_unknown = |v: u64| if v == UNKNOWN && version == Version::V10 && !nicira { 0 } else { v };
+    out.u64(zero_if_unknown(s.packets)).u64(zero_if_unknown(s.bytes)).u32(s.flows).zeros(4);
 }
 
 /// Wildcard bits of all fields in the table statistics of 1.0.
@@ -368,10 +368,10 @@ pub(super) fn decode_ipfix(r: &mut Reader) -> Result<IpfixStats, OfError> {
     }
     let [flows, current_flows, packets, ipv4, ipv6, errors, ipv4_errors, ipv6_errors, tx_packets, tx_errors] =
         numbers;
-    let set = r.u32()?;
+    let collector_set_id = r.u32()?;
     r.skip(4)?;
     Ok(IpfixStats {
-        set,
+        collector_set_id,
         flows,
         current_flows,
         packets,
@@ -388,7 +388,7 @@ pub(super) fn decode_ipfix(r: &mut Reader) -> Result<IpfixStats, OfError> {
 pub(super) fn encode_ipfix(out: &mut Vec<u8>, s: &IpfixStats) {
     out.u64(s.flows).u64(s.current_flows).u64(s.packets).u64(s.ipv4).u64(s.ipv6);
     out.u64(s.errors).u64(s.ipv4_errors).u64(s.ipv6_errors).u64(s.tx_packets).u64(s.tx_errors);
-    out.u32(s.set).zeros(4);
+    out.u32(s.collector_set_id).zeros(4);
 }
 
 const MIN_RATE: u16 = 1;

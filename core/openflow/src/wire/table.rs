@@ -185,21 +185,21 @@ pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableF
     f.supports_vacancy_events = capabilities & VACANCY != 0;
     f.max_entries = r.u32()?;
     f.keeps_properties = r.is_empty();
-    let mut seen = 0u32;
+    let mut present = 0u32;
     while !r.is_empty() {
         let (kind, p) = property::pull(&mut r)?;
-        seen |= 1u32.checked_shl(u32::from(kind)).unwrap_or(0);
+        present |= 1u32.checked_shl(u32::from(kind)).unwrap_or(0);
         feature(&mut f, kind, p, version)?;
     }
-    miss_as_others(&mut f, seen);
+    miss_as_others(&mut f, present);
     Ok(f)
 }
 
-/// For each property of the table-miss flow that is not in the message, copies the property of other flows. `seen`: bit mask of the
+/// For each property of the table-miss flow that is not in the message, copies the property of other flows. `present`: bit mask of the
 /// properties in the message, by number.
-fn miss_as_others(f: &mut TableFeatures, seen: u32) {
+fn miss_as_others(f: &mut TableFeatures, present: u32) {
     let (miss, others) = (&mut f.miss, &f.nonmiss);
-    let is_absent = |kind: u32| seen & 1 << kind == 0;
+    let is_absent = |kind: u32| present & 1 << kind == 0;
     if is_absent(1) {
         miss.instructions = others.instructions;
     }
@@ -253,7 +253,8 @@ fn put_bitmap(out: &mut Vec<u8>, kind: u16, bits: u32) {
     property::put(out, kind, &body);
 }
 
-/// The encodings of lists of fields. Most tables have the same lists, and a reply describes up to 254 tables with 7 lists of 150 fields.
+/// Cache of encoded field lists. Most tables have the same lists, and a reply describes up to 254 tables with
+/// 7 lists of 150 fields each.
 struct FieldLists<'a> {
     version: Version,
     /// A list, the fields of it that may be masked, and the encoding of both.
@@ -261,7 +262,7 @@ struct FieldLists<'a> {
 }
 
 impl<'a> FieldLists<'a> {
-    /// The largest number of different lists that are kept, so that searching them is fast.
+    /// Maximum number of lists in the cache, because it is searched linearly.
     const KEPT_MAX: usize = 8;
 
     fn put(&mut self, out: &mut Vec<u8>, kind: u16, list: &'a [FieldId], masked: &'a [FieldId]) {

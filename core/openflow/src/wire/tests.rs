@@ -120,8 +120,8 @@ fn errors_are_those_of_the_standard() {
     assert_eq!(decode(&[1, 5, 0, 9, 0, 0, 0, 1, 0], d), Err(OfError::BrcBadLen));
     assert_eq!(decode(&[4, 18, 0, 16, 0, 0, 0, 1, 0, 99, 0, 0, 0, 0, 0, 0], d), Err(OfError::BrcBadStat));
     assert_eq!(decode(&[1, 4, 0, 16, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0], d), Err(OfError::BrcBadVendor));
-    assert_eq!(next_frame(&[1, 0, 0, 7, 0, 0, 0, 0]), Err(OfError::BrcBadLen));
-    assert_eq!(next_frame(&[1, 0, 0]), Ok(None));
+    assert_eq!(message_len(&[1, 0, 0, 7, 0, 0, 0, 0]), Err(OfError::BrcBadLen));
+    assert_eq!(message_len(&[1, 0, 0]), Ok(None));
 }
 
 fn subfield() -> impl Strategy<Value = Subfield> {
@@ -534,7 +534,7 @@ proptest! {
         let len = (body.len() + 8) as u16;
         let bytes = [&[version, kind][..], &len.to_be_bytes(), &[0; 4], &body].concat();
         let _ = decode(&bytes, Dialect::default());
-        let _ = next_frame(&bytes);
+        let _ = message_len(&bytes);
     }
 
     #[test]

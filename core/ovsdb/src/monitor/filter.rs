@@ -64,8 +64,8 @@ impl MonitorLimits<'_> {
         Err(Error::new("resources exhausted", text))
     }
 
-    /// An error if the client has disconnected; `row`: number of rows read before. Checked every 256 rows, because each
-    /// check reads the clock.
+    /// An error if the client has disconnected; `row`: number of rows read before. Checked every 256 rows, so
+    /// that the check costs little.
     pub(super) fn check_abandoned(&self, row: usize) -> Result<(), Error> {
         match row.is_multiple_of(256) && (self.is_abandoned)() {
             true => Err(Error::new("canceled", "the client has gone")),

@@ -1,4 +1,5 @@
-//! Checks by the columns `connected` and `leader` of `_Server` whether a server is the leader of its cluster.
+//! Checks whether a server is the leader of its cluster: reads columns `connected` and `leader` of database
+//! `_Server`.
 
 use serde_json::{Value as Json, json};
 

@@ -133,8 +133,7 @@ fn patch(table: &TableSchema, mut row: Row, json: &Json) -> Result<Row, Protocol
     for (name, value) in json.as_object().ok_or_else(|| fault("row is not an object"))? {
         let Some(column) = table.column_index(name) else { continue };
         let ty = &table.columns[column].ty;
-        let value =
-            Datum::difference_from_json(value, ty).and_then(|diff| row.field(column).apply_diff(&diff, ty));
+        let value = Datum::diff_from_json(value, ty).and_then(|diff| row.field(column).apply_diff(&diff, ty));
         row.set(column, value.map_err(|e| ProtocolError(format!("column {name}: {e}")))?);
     }
     Ok(row)

@@ -1,4 +1,4 @@
-//! What a transaction may do, and how much.
+//! The permissions, the client and the memory limits of one transaction.
 
 use crate::Error;
 use crate::rbac::Client;
@@ -16,16 +16,18 @@ pub struct Context<'a> {
     pub client: Client<'a>,
     /// Whether to cancel the transaction because its client has disconnected.
     pub is_abandoned: &'a dyn Fn() -> bool,
-    /// The transaction fails if the rows that it selects take more memory than this, in bytes, and the complete database
-    /// as it was before the transaction: `ovsdb-client backup` selects it completely. Results of other operations do not
-    /// count: they have a small fixed size, so the number of operations limits them.
-    pub max_selected: usize,
+    /// Limit of the memory of selected rows, in bytes, in addition to the memory of the complete database
+    /// before the transaction (`ovsdb-client backup` selects all of it). A transaction that exceeds the limit
+    /// fails. Results of other operations do not count: they have a small fixed size, so the number of
+    /// operations limits them.
+    pub max_selected_memory: usize,
     /// Estimated memory of the rows that the transaction has selected, in bytes; counted by [`execute`](super::execute).
     pub selected: Cell<usize>,
-    /// The transaction fails if the values that `update` and `mutate` write to more than one row take more than this, in
-    /// bytes, if each row but the first has a copy. The rows share such a value, but the record of the transaction and the
-    /// updates of monitors contain it for each row.
-    pub max_copied: usize,
+    /// Limit of the memory of copied values, in bytes: if `update` or `mutate` writes a value to several
+    /// rows, each row but the first counts as a copy. A transaction that exceeds the limit fails. In memory
+    /// the rows share the value, but the record of the transaction and the updates of monitors contain it
+    /// once for each row.
+    pub max_copied_memory: usize,
     /// Estimated memory of these copies, in bytes; counted by [`execute`](super::execute).
     pub copied: Cell<usize>,
 }
@@ -40,9 +42,9 @@ impl Default for Context<'_> {
             read_only: false,
             client: Client::default(),
             is_abandoned: &|| false,
-            max_selected: usize::MAX,
+            max_selected_memory: usize::MAX,
             selected: Cell::new(0),
-            max_copied: usize::MAX,
+            max_copied_memory: usize::MAX,
             copied: Cell::new(0),
         }
     }
@@ -53,10 +55,12 @@ impl Context<'_> {
     pub(super) fn count_copies(&self, value_memory: usize, rows: usize) -> Result<(), Error> {
         let copies = value_memory.saturating_mul(rows.saturating_sub(1));
         self.copied.set(self.copied.get().saturating_add(copies));
-        match self.copied.get() > self.max_copied {
+        match self.copied.get() > self.max_copied_memory {
             true => {
-                let text =
-                    format!("values written to several rows exceed {} bytes of memory", self.max_copied);
+                let text = format!(
+                    "values written to several rows exceed {} bytes of memory",
+                    self.max_copied_memory
+                );
                 Err(Error::new("resources exhausted", text))
             }
             false => Ok(()),

@@ -306,12 +306,12 @@ fn long_values_are_counted_and_shorten_the_history() {
     };
     let root = database.db.schema().table_index("root").unwrap();
     database.run(of(0..6400));
-    assert_eq!(database.db.tables()[root].long_values(), 100);
+    assert_eq!(database.db.tables()[root].long_value_units(), 100);
     // Each change contains the old 100 units and the new ones.
     (0..100).for_each(|n| _ = database.run(of(n..n + 1)));
     assert!((80..100).contains(&database.db.history_len()), "{}", database.db.history_len());
     database.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
-    assert_eq!(database.db.tables()[root].long_values(), 0);
+    assert_eq!(database.db.tables()[root].long_value_units(), 0);
 }
 
 /// A database with a root row and 200 child rows.
@@ -338,8 +338,12 @@ fn run_in(database: &mut TestDatabase, context: &Context, operations: &[Json]) -
 }
 
 /// Executes operations with a limit of selected memory. Returns the results and the selected memory.
-fn run_limited(database: &mut TestDatabase, max_selected: usize, operations: &[Json]) -> (Vec<Json>, usize) {
-    let context = Context { max_selected, ..Context::default() };
+fn run_limited(
+    database: &mut TestDatabase,
+    max_selected_memory: usize,
+    operations: &[Json],
+) -> (Vec<Json>, usize) {
+    let context = Context { max_selected_memory, ..Context::default() };
     (run_in(database, &context, operations), context.selected.get())
 }
 
@@ -348,8 +352,8 @@ fn a_long_value_in_many_rows_exceeds_the_limit() {
     let mut database = with_children();
     let text = "x".repeat(1000);
     let update = |at: Json| json!({"op": "update", "table": "child", "where": at, "row": {"name": text}});
-    let run = |database: &mut TestDatabase, max_copied, operations: &[Json]| {
-        let context = Context { max_copied, ..Context::default() };
+    let run = |database: &mut TestDatabase, max_copied_memory, operations: &[Json]| {
+        let context = Context { max_copied_memory, ..Context::default() };
         run_in(database, &context, operations)
     };
     // 199 of the 200 rows have a copy.

@@ -61,7 +61,8 @@ pub enum Atom {
 }
 
 impl Clone for Atom {
-    // UUIDs first and inline: a change of a bridge copies the list of its ports, which may have 10,000.
+    // UUIDs are copied inline: each change of a Bridge row copies its column `ports`, which may have 10,000
+    // UUIDs.
     #[inline]
     fn clone(&self) -> Atom {
         match self {
@@ -187,7 +188,7 @@ impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Atom::Integer(v) => write!(f, "{v}"),
-            Atom::Real(v) => f.write_str(&general(v.0)),
+            Atom::Real(v) => f.write_str(&format_real(v.0)),
             Atom::Boolean(v) => write!(f, "{v}"),
             Atom::String(v) if is_plain_word(v) => f.write_str(v),
             Atom::String(v) => f.write_str(&quoted(v)),
@@ -206,7 +207,7 @@ fn is_plain_word(text: &str) -> bool {
 }
 
 /// Formats a number like `%.15g` in C.
-pub(crate) fn general(value: f64) -> String {
+pub(crate) fn format_real(value: f64) -> String {
     const DIGITS: i32 = 15;
     let scientific = format!("{:.*e}", DIGITS as usize - 1, value);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

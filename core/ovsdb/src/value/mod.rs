@@ -11,7 +11,7 @@ mod symbols;
 pub(crate) mod text;
 mod typed;
 
-pub(crate) use atom::general;
+pub(crate) use atom::format_real;
 pub use atom::{Atom, Real};
 pub use datum::Datum;
 pub use symbols::{Symbol, Symbols};

@@ -13,7 +13,7 @@ enum Strictness {
     /// Check the number of elements and all constraints.
     Full,
     /// Check atomic types only, for the difference of two values.
-    Transient,
+    TypesOnly,
 }
 
 impl Atom {
@@ -41,8 +41,8 @@ impl Datum {
     }
 
     /// Reads the difference of two values. A difference may have any number of elements.
-    pub fn difference_from_json(json: &Json, ty: &Type) -> Result<Datum, Error> {
-        parse_datum(json, ty, None, Strictness::Transient)
+    pub fn diff_from_json(json: &Json, ty: &Type) -> Result<Datum, Error> {
+        parse_datum(json, ty, None, Strictness::TypesOnly)
     }
 
     /// The `<value>` notation.
@@ -118,7 +118,7 @@ fn parse_datum(
 }
 
 fn check_len(json: &Json, len: usize, ty: &Type, class: &str, strictness: Strictness) -> Result<(), Error> {
-    if strictness == Strictness::Transient || ty.admits_len(len) {
+    if strictness == Strictness::TypesOnly || ty.admits_len(len) {
         return Ok(());
     }
     Err(Error::syntax(
@@ -178,5 +178,5 @@ fn parse_uuid_atom(json: &Json, symbols: Option<&mut Symbols>) -> Result<Atom, E
     if !is_id(name) {
         return Err(Error::syntax(json, "named-uuid string is not a valid <id>"));
     }
-    Ok(Atom::Uuid(symbols.mention(name).uuid))
+    Ok(Atom::Uuid(symbols.get_or_create(name).uuid))
 }

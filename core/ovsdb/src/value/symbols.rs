@@ -25,7 +25,7 @@ impl<'a> Symbols<'a> {
     }
 
     /// The symbol with this name; creates it on first use.
-    pub fn mention(&mut self, name: &str) -> &mut Symbol {
+    pub fn get_or_create(&mut self, name: &str) -> &mut Symbol {
         let new_uuid = &mut self.new_uuid;
         self.names.entry(name.to_owned()).or_insert_with(|| Symbol { uuid: new_uuid(), created: false })
     }

@@ -68,7 +68,7 @@ fn reals_print_like_percent_g() {
     let cases =
         [(0.5, "0.5"), (1e100, "1e+100"), (0.1 + 0.2, "0.3"), (-3.0, "-3"), (1e-7, "1e-07"), (0.0, "0")];
     for (value, text) in cases {
-        assert_eq!(general(value), text);
+        assert_eq!(format_real(value), text);
     }
 }
 

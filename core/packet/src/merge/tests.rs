@@ -52,8 +52,8 @@ fn bytes(s: &Spec) -> Vec<u8> {
     f.extend((0..s.payload).map(|i| (i as u32).wrapping_add(s.sequence) as u8));
     let l = segment::layout(&f).unwrap();
     segment::set_ip_length(&mut f, &l).unwrap();
-    let (start, offset) = segment::make_partial(&mut f).unwrap();
-    segment::complete(&mut f, start, offset).unwrap();
+    let (start, offset) = segment::make_partial_checksum(&mut f).unwrap();
+    segment::finish_checksum(&mut f, start, offset).unwrap();
     f
 }
 

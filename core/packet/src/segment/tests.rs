@@ -50,36 +50,36 @@ fn segments_are_whole_packets() {
 #[test]
 fn partial_then_complete_is_right() {
     let mut frame = tcp(false, 77);
-    let (start, offset) = make_partial(&mut frame).unwrap();
+    let (start, offset) = make_partial_checksum(&mut frame).unwrap();
     assert_eq!((start, offset), (34, 16));
-    complete(&mut frame, start, offset).unwrap();
+    finish_checksum(&mut frame, start, offset).unwrap();
     let l = layout(&frame).unwrap();
     let total = pseudo_header(&frame, &l, frame.len() - l.l4).unwrap();
     assert_eq!(fold(sum(&frame[l.l4..], total)), 0xffff);
 }
 
 #[test]
-fn that_of_sctp_is_a_crc() {
+fn the_sctp_checksum_is_a_crc() {
     let mut frame = vec![0; 34];
     frame.extend([0x12, 0x34, 0, 80, 1, 2, 3, 4, 9, 9, 9, 9, 6, 0, 0, 4]);
-    complete(&mut frame, 34, 8).unwrap();
+    finish_checksum(&mut frame, 34, 8).unwrap();
     let told = u32::from_le_bytes([frame[42], frame[43], frame[44], frame[45]]);
     frame[42..46].fill(0);
     assert_eq!(told, cpu::crc32c(&frame[34..]));
-    assert_eq!(complete(&mut frame[..45], 34, 8), None);
+    assert_eq!(finish_checksum(&mut frame[..45], 34, 8), None);
 }
 
 #[test]
 fn a_partial_checksum_is_found_by_its_value() {
     for tagged in [false, true] {
         let mut frame = tcp(tagged, 77);
-        let note = make_partial(&mut frame).unwrap();
-        assert_eq!(find_partial(&frame), Some(note));
+        let note = make_partial_checksum(&mut frame).unwrap();
+        assert_eq!(find_partial_checksum(&frame), Some(note));
         let mut padded = frame.clone();
         padded.push(1);
-        assert_eq!(find_partial(&padded), None);
-        complete(&mut frame, note.0, note.1).unwrap();
-        assert_eq!(find_partial(&frame), None);
+        assert_eq!(find_partial_checksum(&padded), None);
+        finish_checksum(&mut frame, note.0, note.1).unwrap();
+        assert_eq!(find_partial_checksum(&frame), None);
     }
 }
 
@@ -178,7 +178,7 @@ proptest! {
     #[test]
     fn segments_are_what_a_sender_without_offload_sends(sent in sent(), mss in 32usize..1500) {
         let mut whole = sent.packet(sent.id, sent.sequence, sent.flags, &sent.payload);
-        let (start, offset) = make_partial(&mut whole).unwrap();
+        let (start, offset) = make_partial_checksum(&mut whole).unwrap();
         let kind = GsoKind::of(if sent.udp { 17 } else { 6 }, sent.v6).unwrap();
         let note = Offload {
             csum: Some(PartialChecksum { start, offset }),
@@ -193,11 +193,11 @@ proptest! {
     }
 
     #[test]
-    fn any_frame_is_survived(mut f in proptest::collection::vec(any::<u8>(), 0..120), a: u16, b: u16, mss in 0u16..90) {
+    fn no_frame_causes_a_panic(mut f in proptest::collection::vec(any::<u8>(), 0..120), a: u16, b: u16, mss in 0u16..90) {
         let _ = layout(&f).and_then(|l| segment(&f, &l, mss, |_| {}));
-        let _ = find_partial(&f);
-        let _ = make_partial(&mut f);
-        let _ = complete(&mut f, a, b);
+        let _ = find_partial_checksum(&f);
+        let _ = make_partial_checksum(&mut f);
+        let _ = finish_checksum(&mut f, a, b);
     }
 
     #[test]
@@ -206,6 +206,6 @@ proptest! {
         let len = f.len();
         f[at % len] = byte;
         let _ = layout(&f).and_then(|l| segment(&f, &l, mss, |_| {}));
-        let _ = make_partial(&mut f);
+        let _ = make_partial_checksum(&mut f);
     }
 }

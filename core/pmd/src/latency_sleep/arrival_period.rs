@@ -10,8 +10,10 @@
 //!
 //! Times are cycles unless a unit is named.
 
-/// There is no window if slack and wake-up delay together are more than 1/8 of a period, and the extension after the due time is at most 1/8,
-/// too. This bounds the CPU time that a window costs. A gap that differs from the period by more than 1/8 is an outlier.
+/// Divisor of the period for three limits. There is no window if slack and wake-up delay together exceed 1/8
+/// of the period. After the due time, the window stays open for at most 1/8 of the period more than slack and
+/// uncertainty. These two limits bound the CPU time that a window costs. A gap that differs from the period
+/// by more than 1/8 of the period is an outlier.
 const HALF_WINDOW_PART: u64 = 8;
 /// After the packet is due, the window stays open for slack and uncertainty, and for at most this many wake-up delays more.
 const DELAYS: u64 = 4;

@@ -20,7 +20,7 @@ struct Machine {
 
 const QUICK: Machine = Machine { wakeup_delay: 8 * US, cost: US, can_arm: false, can_pause: false };
 
-struct Seen {
+struct RunResult {
     /// CPU use in percent.
     used: u64,
     p99: u64,
@@ -30,12 +30,18 @@ struct Seen {
 }
 
 /// Runs the thread for `time`, while every `gap` a group of `group` packets arrives.
-fn run(target: u64, machine: Machine, gap: u64, group: u64, time: u64) -> Seen {
+fn run(target: u64, machine: Machine, gap: u64, group: u64, time: u64) -> RunResult {
     run_with(target, machine, group, time, |_| gap)
 }
 
 /// The same for gaps of any length. `gap` gets a random number below 2^31.
-fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl FnMut(u64) -> u64) -> Seen {
+fn run_with(
+    target: u64,
+    machine: Machine,
+    group: u64,
+    time: u64,
+    mut gap: impl FnMut(u64) -> u64,
+) -> RunResult {
     let mut idle = LatencySleep::default();
     idle.set_target(target, US, machine.can_pause);
     idle.set_can_arm(machine.can_arm);
@@ -43,7 +49,7 @@ fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl 
     let mut draw = || random.u64(..1 << 31);
     let (mut now, mut used, mut next) = (0, 0, gap(draw()));
     let mut waits = Vec::new();
-    let mut seen = Seen { used: 0, p99: 0, timers: 0, armed: 0, pauses: 0 };
+    let mut seen = RunResult { used: 0, p99: 0, timers: 0, armed: 0, pauses: 0 };
     while now < time {
         let (mut packets, start) = (0, now);
         while next <= start && packets + group <= 32 {

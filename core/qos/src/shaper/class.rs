@@ -2,7 +2,7 @@
 
 use super::clock::{FineTime, RateClock};
 use super::spec::ClassSpec;
-use crate::outcome::QueueCounts;
+use crate::counts_and_errors::QueueCounts;
 use std::collections::VecDeque;
 
 /// A burst includes the bytes that the rate allows in 1 ms, which is a second divided by this number. So a PMD thread that

@@ -17,7 +17,7 @@ mod tests;
 
 pub use spec::{ClassSpec, ShaperSpec};
 
-use crate::outcome::QueueCounts;
+use crate::counts_and_errors::QueueCounts;
 use class::{Class, ClassState, PRIORITIES, StartTag, burst};
 use clock::{FineTime, RateClock, fine, nanos};
 use std::collections::{BTreeMap, BTreeSet};

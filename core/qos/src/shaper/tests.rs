@@ -220,7 +220,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn it_sends_what_a_look_at_every_class_allows(
+    fn it_sends_what_the_reference_implementation_sends(
         port in 1..200u64,
         classes in prop::collection::vec((1..50u64, 1..100u64, 0..3u8), 1..12),
         steps in prop::collection::vec((0..12u32, 60..9000u32, 0..200_000u64), 1..400),

@@ -39,13 +39,13 @@ fn honest(flood: Flood, between: u32, port: u32) -> usize {
 }
 
 #[test]
-fn one_source_does_not_take_all_the_room() {
+fn one_source_does_not_fill_the_table() {
     let one: Flood = |n| (1, 1, n);
     assert_eq!([honest(one, 5, 1), honest(one, 900, 1), honest(one, 1500, 2)], [20; 3]);
 }
 
 #[test]
-fn one_port_does_not_take_all_the_room() {
+fn one_port_does_not_fill_the_table() {
     let spoofed: Flood = |n| (1, (n % 200) as u8, n);
     assert_eq!(honest(spoofed, 1500, 2), 20);
 }

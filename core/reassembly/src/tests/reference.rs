@@ -134,7 +134,7 @@ proptest! {
             }
             let whole = TestDatagram { v6: false, id, src, dst: 0, payload: vec![0; end as usize] };
             let l3 = whole.part(start as usize, end as usize, more);
-            let Content::Fragment(fragment) = read(0x0800, &l3) else { panic!("{l3:?}") };
+            let PacketKind::Fragment(fragment) = read(0x0800, &l3) else { panic!("{l3:?}") };
             let mut removed = Vec::new();
             let origin = Origin { port, ..Origin::default() };
             let result = match all.add(&fragment, &origin, l3, Millis(now), &mut removed) {

@@ -25,7 +25,7 @@ impl Walk<'_> {
     /// Records the learned flows of a table, for the limit of a `learn` action.
     pub(crate) fn depends_on_limit(&mut self, table: u8) {
         let bridge = self.bridge.id;
-        self.out.dependencies.push(&self.snapshot.chain, Dependency::Limit { bridge, table });
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::LearnLimit { bridge, table });
     }
 
     /// Records a group, for its buckets or its liveness.
@@ -66,7 +66,7 @@ impl Walk<'_> {
     }
 
     /// Records the members of the packet's multicast group, and the router ports.
-    pub(crate) fn depends_on_groups(&mut self) {
+    pub(crate) fn depends_on_multicast(&mut self) {
         let (bridge, changed) = (self.bridge.id, self.changed_words().into());
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Multicast { bridge, changed });
     }

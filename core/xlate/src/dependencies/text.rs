@@ -24,7 +24,7 @@ impl Dependency {
                     if *metadata == 0 { String::new() } else { format!(" metadata {metadata:#x}") };
                 format!("table {table} of {} for port {in_port}{metadata}", bridge_name(*bridge))
             }
-            Dependency::Limit { bridge, table } => {
+            Dependency::LearnLimit { bridge, table } => {
                 format!("learned flows of table {table} of {}", bridge_name(*bridge))
             }
             Dependency::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
@@ -80,18 +80,18 @@ mod tests {
     use super::super::Words;
     use super::*;
     use classifier::of::SparseMatch;
-    use cpu::Chain;
+    use cpu::KeyedHash64;
     use flow::{Flow, Mac};
 
     #[test]
     fn words_of_the_log() {
         let (bridge, changed) = (BridgeId(7), Words([0; 2]));
         let name = |id: BridgeId| format!("br{}", id.0);
-        let (chain, mut dependencies) = (Chain::new(0), Dependencies::default());
+        let (chain, mut dependencies) = (KeyedHash64::new(0), Dependencies::default());
         assert_eq!(dependencies.text(&name), "nothing");
         dependencies
             .push(&chain, Dependency::Table { bridge, table: 3, in_port: 2, metadata: 0x10, changed });
-        dependencies.push(&chain, Dependency::Limit { bridge, table: 4 });
+        dependencies.push(&chain, Dependency::LearnLimit { bridge, table: 4 });
         dependencies.push(&chain, Dependency::Group { bridge, group: 5 });
         dependencies.push(&chain, Dependency::Stations { bridge, changed });
         dependencies.push(&chain, Dependency::Multicast { bridge, changed });

@@ -6,7 +6,7 @@
 //! **Invariant**: the fields by which a mirror selects packets (VLAN, filter) are in the mask, whether or not the packet is
 //! copied.
 
-use super::{MIRRORS_MAX, Mirror, MirrorTo};
+use super::{MIRRORS_MAX, Mirror, MirrorOutput};
 use crate::normal::is_reserved;
 use crate::outcome::StatsTarget;
 use crate::snapshot::{Bundle, PortView};
@@ -27,7 +27,7 @@ enum Direction {
 impl<'a> Walk<'a> {
     /// Returns whether the port is the output of a mirror; then it is used for nothing else.
     pub(crate) fn is_mirror_port(&self, bundle: BundleId) -> bool {
-        self.bridge.mirrors.iter().any(|m| m.out == MirrorTo::Port(bundle))
+        self.bridge.mirrors.iter().any(|m| m.out == MirrorOutput::Port(bundle))
     }
 
     /// Copies a received packet.
@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
         let tags = at.vlan.input(wire);
         let bridge = self.bridge;
         for (i, mirror) in bridge.mirrors.iter().enumerate().take(MIRRORS_MAX) {
-            let selected = if direction == Direction::In { &mirror.from } else { &mirror.to };
+            let selected = if direction == Direction::In { &mirror.src_ports } else { &mirror.dst_ports };
             if self.mirrored & 1 << i != 0 || !selected.contains(&at.id) {
                 continue;
             }
@@ -87,12 +87,12 @@ impl<'a> Walk<'a> {
         let bridge = self.bridge;
         self.output_mode.snaplen = mirror.snaplen;
         match mirror.out {
-            MirrorTo::Port(id) => {
+            MirrorOutput::Port(id) => {
                 if let Some(bundle) = bridge.bundle(id) {
                     self.normal_output(bundle, tags);
                 }
             }
-            MirrorTo::Vlan(vid) if tags.vid() != vid && !is_reserved(self.out.flow.dl_dst) => {
+            MirrorOutput::Vlan(vid) if tags.vid() != vid && !is_reserved(self.out.flow.dl_dst) => {
                 let mut tags = *tags;
                 tags.0[0].vid = vid;
                 for bundle in bridge.bundles.values() {
@@ -101,13 +101,13 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
-            MirrorTo::Vlan(_) => {}
+            MirrorOutput::Vlan(_) => {}
         }
         self.output_mode.snaplen = 0;
     }
 
     /// Clears `mirrored` if an action changes a header of the packet, so that mirrors copy the changed packet as well.
-    pub(crate) fn forget_mirrored(&mut self, action: &Action) {
+    pub(crate) fn clear_mirrored_if_changed(&mut self, action: &Action) {
         if self.mirrored != 0 && changes_packet(action, &self.out.flow) {
             self.mirrored = 0;
         }

@@ -1,14 +1,14 @@
 //! Mirrors.
 
 use super::*;
-use crate::{MirrorTally, MirrorTo};
+use crate::{MirrorOutput, MirrorTally};
 use flow::VLAN_CFI;
 
-fn mirror(from: &[u32], to: &[u32], out: MirrorTo) -> Mirror {
+fn mirror(from: &[u32], to: &[u32], out: MirrorOutput) -> Mirror {
     let ids = |list: &[u32]| list.iter().copied().map(BundleId).collect();
     Mirror {
-        from: ids(from),
-        to: ids(to),
+        src_ports: ids(from),
+        dst_ports: ids(to),
         vlans: None,
         filter: None,
         out,
@@ -26,7 +26,7 @@ fn switch_with(mirrors: Vec<Mirror>, actions: Vec<Action>) -> Snapshot {
 
 #[test]
 fn an_arrival_is_copied_before_and_a_departure_after() {
-    let port3 = MirrorTo::Port(BundleId(3));
+    let port3 = MirrorOutput::Port(BundleId(3));
     let s = switch_with(vec![mirror(&[1], &[], port3)], vec![out(2)]);
     assert_eq!(outputs(&run(&s, &tcp(1))), [3, 2]);
     let s = switch_with(vec![mirror(&[], &[2], port3)], vec![out(2)]);
@@ -36,7 +36,7 @@ fn an_arrival_is_copied_before_and_a_departure_after() {
 
 #[test]
 fn each_place_gets_one_copy_of_each_form_of_the_packet() {
-    let port3 = MirrorTo::Port(BundleId(3));
+    let port3 = MirrorOutput::Port(BundleId(3));
     let both = || vec![mirror(&[1], &[2], port3), mirror(&[1], &[2], port3)];
     assert_eq!(outputs(&run(&switch_with(both(), vec![out(2)]), &tcp(1))), [3, 2]);
     let changed = vec![Action::SetEthDst(mac(9)), out(2)];
@@ -47,7 +47,7 @@ fn each_place_gets_one_copy_of_each_form_of_the_packet() {
 
 #[test]
 fn a_mirrors_port_serves_nothing_else() {
-    let s = switch_with(vec![mirror(&[], &[], MirrorTo::Port(BundleId(3)))], vec![normal()]);
+    let s = switch_with(vec![mirror(&[], &[], MirrorOutput::Port(BundleId(3)))], vec![normal()]);
     assert_eq!(outputs(&run(&s, &tcp(1))), [2, 4]);
     assert!(outputs(&run(&s, &tcp(3))).is_empty());
 }
@@ -64,7 +64,7 @@ fn a_copy_for_a_vlan_goes_to_all_its_ports() {
         br.port(n, Attachment::Datapath(PortNo(u32::from(n))), vlan);
     }
     br.flow(0, 1, &[], vec![out(2)]);
-    br.mirrors = vec![mirror(&[1], &[], MirrorTo::Vlan(12))];
+    br.mirrors = vec![mirror(&[1], &[], MirrorOutput::Vlan(12))];
     let output = run(&switch(&mut [br]), &tcp(1));
     // Trunk ports send the copy with its tag, the access port without.
     assert_eq!(output.actions.iter().filter(|a| matches!(a, DpAction::Output(_))).count(), 5);
@@ -73,7 +73,7 @@ fn a_copy_for_a_vlan_goes_to_all_its_ports() {
 
 #[test]
 fn vlan_and_filter_decide_and_are_looked_at() {
-    let mut m = mirror(&[1], &[], MirrorTo::Port(BundleId(3)));
+    let mut m = mirror(&[1], &[], MirrorOutput::Port(BundleId(3)));
     m.vlans = Some([11].into_iter().collect());
     let mut wanted = (Flow::ZERO, Flow::ZERO);
     FieldId::IpProto.set(&mut wanted.0, 6);
@@ -94,7 +94,7 @@ fn vlan_and_filter_decide_and_are_looked_at() {
 
 #[test]
 fn a_copy_is_cut_where_asked() {
-    let mut m = mirror(&[1], &[], MirrorTo::Port(BundleId(3)));
+    let mut m = mirror(&[1], &[], MirrorOutput::Port(BundleId(3)));
     m.snaplen = 100;
     let output = run(&switch_with(vec![m], vec![out(2)]), &tcp(1));
     let cut = [DpAction::Trunc(100), DpAction::Output(PortNo(3)), DpAction::Output(PortNo(2))];

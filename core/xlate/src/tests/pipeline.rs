@@ -123,7 +123,7 @@ fn a_translation_logs_so_many_lines_and_says_that_there_were_more() {
     let (flow, recirc) = (tcp(1), SharedRecirc::default());
     let o = translate(&switch(&mut [b]), &Input { packet: Some(&[]), ..input(&flow, &recirc) });
     assert_eq!(o.log.len(), 101);
-    assert!(o.log[100].text.starts_with("further messages on bridge br0 left out"));
+    assert!(o.log[100].text.starts_with("further messages on bridge br0 suppressed"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use ::bridge::MacObservation;
-use classifier::of::Classified;
+use classifier::of::ClassifierRule;
 use flow::{Subfield, VLAN_CFI, Vlan};
 use openflow::action::{HashFields, Multipath, MultipathAlgorithm};
 use openflow::flow_mod::FlowCommand;

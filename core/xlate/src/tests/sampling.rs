@@ -77,7 +77,7 @@ fn samples_tell_whether_the_packet_is_sent() {
         let Some(DpAction::Userspace(userspace)) = o.actions.first() else { panic!("{:?}", o.actions) };
         let sample_data = userspace.sample_data.clone().unwrap();
         assert_eq!(sample_data.bridge, BR0.0);
-        sample_data.egress.outputs
+        sample_data.egress.is_sent
     };
     assert!(forwarded(vec![out(2)]));
     assert!(!forwarded(vec![]));

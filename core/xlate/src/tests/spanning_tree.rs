@@ -1,7 +1,7 @@
 //! Ports in the states of a spanning tree.
 
 use super::*;
-use ::bridge::spanning_tree::{DESTINATION, PortState, PortTree, Protocol};
+use ::bridge::spanning_tree::{DESTINATION, PortState, PortTreeState, Protocol};
 use dpif::{DropReason, SlowReason};
 
 /// A bridge with NORMAL, whose port 1 has this state; port 2 forwards, port 3 takes no part.
@@ -9,7 +9,7 @@ fn bridge(protocol: Protocol, state: PortState) -> TestBridge {
     let mut b = TestBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![normal()]);
     for (port, state) in [(1, state), (2, PortState::Forwarding)] {
-        b.ports.get_mut(&OfPort(port)).unwrap().tree = Some(PortTree { protocol, state });
+        b.ports.get_mut(&OfPort(port)).unwrap().tree = Some(PortTreeState { protocol, state });
         b.bundles[usize::from(port) - 1].floodable = state.forwards();
     }
     b
@@ -107,7 +107,7 @@ fn a_patch_port_that_learns_forwards_nothing() {
         far.port(5, Attachment::Patch(BR0, OfPort(2)), VlanConfig::trunk());
         far.port(6, Attachment::Datapath(PortNo(6)), VlanConfig::trunk());
         far.flow(0, 1, &[], vec![normal()]);
-        far.ports.get_mut(&OfPort(5)).unwrap().tree = Some(PortTree { protocol: Protocol::Rstp, state });
+        far.ports.get_mut(&OfPort(5)).unwrap().tree = Some(PortTreeState { protocol: Protocol::Rstp, state });
         let s = switch(&mut [near, far]);
         let o = run(&s, &tcp(1));
         assert_eq!(

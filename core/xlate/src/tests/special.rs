@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::mirror::MirrorTally;
-use crate::{MirrorTo, PacketEffect};
+use crate::{MirrorOutput, PacketEffect};
 use ::bridge::bfd::{Filter, Settings, UDP_PORT};
 use dpif::{SlowReason, Userspace};
 use proptest::prelude::*;
@@ -96,11 +96,11 @@ fn mirrors_see_messages() {
     let mut b = bridge(default());
     let from = [BundleId(1)].into_iter().collect();
     b.mirrors = vec![Mirror {
-        from,
-        to: Default::default(),
+        src_ports: from,
+        dst_ports: Default::default(),
         vlans: None,
         filter: None,
-        out: MirrorTo::Port(BundleId(3)),
+        out: MirrorOutput::Port(BundleId(3)),
         snaplen: 0,
         tally: Arc::new(MirrorTally::default()),
     }];

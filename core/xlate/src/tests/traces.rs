@@ -15,7 +15,7 @@ fn a_looping_table_leaves_a_bounded_trace_with_its_error() {
     let s = switch(&mut [b]);
     let text = trace(&s, &tcp(1));
     assert!(text.len() < (1 << 20) + 1000, "{}", text.len());
-    assert!(text.contains("the trace is cut after 1024 kB\n") && text.ends_with(" <<<<\n"));
+    assert!(text.contains("the trace is truncated after 1024 KiB\n") && text.ends_with(" <<<<\n"));
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Ethdev {
 
     /// Stops the device. Waits up to 2 s until its queues have been dropped.
     pub fn stop(&mut self) -> Result<(), DeviceError> {
-        if !self.queues_are_dropped() {
+        if !self.wait_for_dropped_queues() {
             return Err(DeviceError::new("its queues are still in use", libc::EBUSY));
         }
         self.running = None;
@@ -102,7 +102,7 @@ impl Ethdev {
     }
 
     /// Waits for a limited time until all queues have been dropped. New queues are only created through `self`.
-    fn queues_are_dropped(&self) -> bool {
+    fn wait_for_dropped_queues(&self) -> bool {
         let Some(running) = &self.running else { return true };
         let checks = STOP_TIMEOUT.as_millis() / CHECK_INTERVAL.as_millis();
         for _ in 0..checks {
@@ -125,7 +125,7 @@ impl Ethdev {
     }
 
     /// The receive queues. Each may be polled by one thread only. Returned once after each start.
-    pub fn rx_queues(&mut self) -> Vec<EthRx> {
+    pub fn take_rx_queues(&mut self) -> Vec<EthRx> {
         let Some(running) = &self.running else { return Vec::new() };
         match running.take_rx_once() {
             true => (0..running.n_rxq()).map(|q| EthRx::new(Arc::clone(running), q as u16)).collect(),
@@ -143,7 +143,7 @@ impl Ethdev {
 impl Drop for Ethdev {
     fn drop(&mut self) {
         // Usually the queues are dropped already. Otherwise the drop of the last queue closes the device.
-        self.queues_are_dropped();
+        self.wait_for_dropped_queues();
     }
 }
 

@@ -100,7 +100,7 @@ impl EthTx {
         let is_copied = |f: &&Frame| !mbuf::is_in_mbuf(f) && !f.has_offload_state() && f.len() <= max_len;
         let mut done = 0;
         loop {
-            let n = frames[done..].iter().take(self.burst.room()).take_while(is_copied).count();
+            let n = frames[done..].iter().take(self.burst.free_slots()).take_while(is_copied).count();
             let copied =
                 if n > 0 { self.burst.copy(&frames[done..done + n], &self.running.mempool) } else { None };
             let Some(bytes) = copied else { return done };
@@ -136,8 +136,8 @@ impl EthTx {
     fn request_to_device(&self, frame: &Frame) -> Option<OffloadRequest> {
         let in_use = self.running.tx_offloads;
         let offload = frame.offload();
-        let mut request =
-            OffloadRequest::of(frame.head_of(offload.reach()), &offload).filter(|_| in_use.checksum)?;
+        let mut request = OffloadRequest::of(frame.head_of(offload.needed_head_len()), &offload)
+            .filter(|_| in_use.checksum)?;
         if let Some(kind) = request.segmentation {
             if !in_use.segmentation.contains(kind) {
                 return None;
@@ -173,7 +173,7 @@ impl EthTx {
 /// not fit the frame.
 fn complete_checksum(frame: &mut Frame) -> bool {
     let Offload { csum: Some(csum), gso: None } = frame.offload() else { return false };
-    let done = segment::complete(frame.bytes_mut(), csum.start, csum.offset).is_some();
+    let done = segment::finish_checksum(frame.bytes_mut(), csum.start, csum.offset).is_some();
     if done {
         frame.set_offload(Offload::default());
     }

@@ -45,13 +45,13 @@ pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
 const NONE: sys::rte_vhost_device_ops = unsafe { std::mem::zeroed() };
 
 /// Makes the eventfd by which ring `ring` interrupts its guest non-blocking.
-fn never_block(vid: c_int, ring: u16) {
+fn make_call_fd_nonblocking(vid: c_int, ring: u16) {
     // SAFETY: all zeros are valid for this structure of numbers and pointers.
     let mut vring: sys::rte_vhost_vring = unsafe { std::mem::zeroed() };
     // SAFETY: the vid is valid during a callback; the call writes to `vring`.
     if unsafe { sys::rte_vhost_get_vhost_vring(vid, ring, &mut vring) } == 0 && vring.callfd >= 0 {
         // SAFETY: the library keeps the file descriptor open during the callback.
-        blocked_writes::never_block(unsafe { BorrowedFd::borrow_raw(vring.callfd) });
+        blocked_writes::make_call_fd_nonblocking(unsafe { BorrowedFd::borrow_raw(vring.callfd) });
     }
 }
 
@@ -76,8 +76,8 @@ pub(super) fn take_interrupts() -> u64 {
 unsafe extern "C" fn connected(vid: c_int) -> c_int {
     let Some(port) = find(vid).filter(|port| port.take_expected()) else { return -1 };
     *port.rules.lock().unwrap_or_else(PoisonError::into_inner) = Rules::default();
-    message_checks::watch(vid);
-    port.all_off();
+    message_checks::install(vid);
+    port.disable_all_rings();
     port.set_library_connected(true);
     0
 }
@@ -140,7 +140,7 @@ unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
     let Some(port) = find(vid) else { return 0 };
     let (pair, from_guest, on) = (usize::from(ring / 2), ring % 2 == 1, on != 0);
     if on {
-        never_block(vid, ring);
+        make_call_fd_nonblocking(vid, ring);
     }
     if from_guest {
         port.set_from_guest(pair, on);
@@ -171,6 +171,6 @@ unsafe extern "C" fn disconnected(vid: c_int) {
     }
     lost_memory::log_replaced();
     port.set_pairs(1);
-    port.all_off();
+    port.disable_all_rings();
     port.set_library_connected(false);
 }

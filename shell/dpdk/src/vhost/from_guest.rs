@@ -125,10 +125,10 @@ unsafe fn append_one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool,
     // SAFETY: the caller owns the packet. The field is initialised; its value is used only if the flags request segmentation.
     let size = unsafe { (*mbuf).tx_offload } >> SEGMENT_SIZE_SHIFT;
     // SAFETY: the caller owns the packet, does not use it afterwards, and guarantees that its memory is not shared.
-    let refused = unsafe { mbuf::append_unshared(mbuf, pool, out) };
+    let appended = unsafe { mbuf::append_unshared(mbuf, pool, out) };
     let has_offload_request = flags & SEGMENTED != 0 || flags & CHECKSUM == CHECKSUM;
     if has_offload_request
-        && !refused
+        && appended
         && out.last_mut().is_some_and(|frame| set_offload(frame, flags, size as u16).is_none())
     {
         out.pop().into_iter().for_each(|frame| pool.free(frame));
@@ -147,6 +147,6 @@ fn set_offload(frame: &mut Frame, flags: u64, size: u16) -> Option<()> {
         _ if !kind.is_tcp() => return None,
         _ => Some(Gso { kind, size, ecn: *bytes.get(layout.l4 + TCP_FLAGS)? & CWR != 0 }),
     };
-    let offload = Offload { csum: Some(PartialChecksum { start, offset: layout.checksum()? }), gso };
+    let offload = Offload { csum: Some(PartialChecksum { start, offset: layout.checksum_offset()? }), gso };
     offload.fits(bytes).then(|| frame.set_offload(offload))
 }

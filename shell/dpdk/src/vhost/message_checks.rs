@@ -34,7 +34,7 @@ const DESCRIPTOR_BYTES: usize = 64;
 const TABLE_BYTES: usize = 4096;
 
 /// Installs the checks for a new connection. Call it from the callback that reports the connection.
-pub(super) fn watch(vid: c_int) {
+pub(super) fn install(vid: c_int) {
     let handlers =
         sys::rte_vhost_user_extern_ops { pre_msg_handle: Some(before), post_msg_handle: Some(after) };
     // SAFETY: the vid is valid during a callback; the library copies the handlers, which are static functions.

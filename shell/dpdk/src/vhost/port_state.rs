@@ -16,7 +16,7 @@ pub(super) struct PortState {
     /// The state that ports of both back-ends have.
     pub shared: Arc<vhost::PortState>,
     /// The path at which the library listens. It is the library's name for the port.
-    pub inner: String,
+    pub library_path: String,
     /// Whether the guest may use post-copy migration (`vhost-postcopy-support`).
     pub postcopy: bool,
     pub access: DeviceAccess,
@@ -37,10 +37,10 @@ impl Deref for PortState {
 }
 
 impl PortState {
-    pub fn new(shared: &Arc<vhost::PortState>, inner: &str, postcopy: bool) -> PortState {
+    pub fn new(shared: &Arc<vhost::PortState>, library_path: &str, postcopy: bool) -> PortState {
         PortState {
             shared: Arc::clone(shared),
-            inner: inner.to_owned(),
+            library_path: library_path.to_owned(),
             postcopy,
             access: DeviceAccess::new(),
             rules: Mutex::default(),

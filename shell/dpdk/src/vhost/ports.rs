@@ -18,13 +18,13 @@ pub(super) fn add(port: &Arc<PortState>) -> bool {
     if ports.values().any(|l| l.path == port.path && !l.is_retired()) {
         return false;
     }
-    ports.insert(port.inner.clone(), port.clone());
+    ports.insert(port.library_path.clone(), port.clone());
     true
 }
 
 /// Removes a port by the path at which the library listens for it.
-pub(super) fn remove(inner: &str) {
-    ports().remove(inner);
+pub(super) fn remove(library_path: &str) {
+    ports().remove(library_path);
 }
 
 /// The port to which the connection `vid` belongs.

@@ -38,20 +38,20 @@ impl Socket {
             return Err(SocketError::Invalid);
         }
         lost_memory::install_handler().map_err(|_| SocketError::Refused("opening /proc/self/maps"))?;
-        let inner = proxy::new_path(path)?;
-        let c_inner = CString::new(inner.as_str()).map_err(|_| SocketError::Invalid)?;
+        let library_path = proxy::new_path(path)?;
+        let c_inner = CString::new(library_path.as_str()).map_err(|_| SocketError::Invalid)?;
         let shared = Arc::new(vhost::PortState::new(path, notify));
-        let port = Arc::new(PortState::new(&shared, &inner, allows_postcopy(role)));
+        let port = Arc::new(PortState::new(&shared, &library_path, allows_postcopy(role)));
         if !ports::add(&port) {
             return Err(SocketError::Taken);
         }
-        register(&c_inner, role).inspect_err(|_| ports::remove(&inner))?;
+        register(&c_inner, role).inspect_err(|_| ports::remove(&library_path))?;
         let opened = server::open(&shared, role, Box::new(LibraryBackend(Arc::clone(&port))))
             .map_err(|_| SocketError::Refused("opening the socket"));
         if let Err(e) = opened {
             // SAFETY: the path was registered above, and no guest has connected.
             unsafe { sys::rte_vhost_driver_unregister(c_inner.as_ptr()) };
-            ports::remove(&inner);
+            ports::remove(&library_path);
             return Err(e);
         }
         // From here on, dropping the `Socket` undoes all steps.
@@ -74,8 +74,8 @@ impl Socket {
     }
 
     /// Distributes the senders over `pairs` queue pairs, and requests that the guest does not kick rings that were added.
-    pub fn spread_over(&mut self, pairs: usize) {
-        self.port.spread_over(pairs);
+    pub fn distribute_senders(&mut self, pairs: usize) {
+        self.port.distribute_senders(pairs);
         if let Some(access) = self.port.access.enter(&mut self.accessor) {
             callbacks::disable_kicks(access.vid());
         }
@@ -126,9 +126,9 @@ impl Drop for Socket {
     }
 }
 
-/// Makes the library listen at `inner`.
-fn register(inner: &CStr, role: Role) -> Result<(), SocketError> {
-    let path = inner.as_ptr();
+/// Makes the library listen at `library_path`.
+fn register(library_path: &CStr, role: Role) -> Result<(), SocketError> {
+    let path = library_path.as_ptr();
     // SAFETY: `path` is a C string that lives until the call returns.
     if unsafe { sys::rte_vhost_driver_register(path, flags(role)) } != 0 {
         return Err(SocketError::Refused("rte_vhost_driver_register"));

@@ -70,7 +70,7 @@ impl ToGuest {
     /// the rest is passed to the ring again, up to `retries` times.
     #[inline]
     pub fn begin<'q, 'f>(&'q mut self, retries: u32) -> Option<Sending<'q, 'f>> {
-        let ring = self.port.ring_of(self.slot)? * 2;
+        let ring = self.port.pair_of_sender(self.slot)? * 2;
         let access = self.port.access.enter(&mut self.accessor)?;
         let features = self.port.features.load(Ordering::Relaxed);
         Some(Sending {

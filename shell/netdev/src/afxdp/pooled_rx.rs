@@ -1,7 +1,7 @@
 //! The rx queue of a port in mode `spp`. It receives into buffers of a shared pool, and posts as many buffers as it needs
 //! within its allowance.
 
-use super::queue::{Port, offload_request_of_bytes};
+use super::queue::{PortShared, offload_request_of_bytes};
 use crate::linux::umem_socket::SocketUse;
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
 use crate::rx_buffers::{QueueUse, RxPoolSettings};
@@ -22,7 +22,7 @@ pub struct QueueState {
     posted: AtomicU32,
     busy: AtomicBool,
     /// How often the queue became busy.
-    woken: AtomicU64,
+    became_busy: AtomicU64,
     /// Packets that were lost after the queue had become idle and until it became busy.
     first_burst_lost: AtomicU64,
 }
@@ -39,7 +39,7 @@ pub struct QueueMonitor {
     pub settings: RxPoolSettings,
     /// High watermark: maximum number of posted buffers.
     pub high: u32,
-    /// Since when the queue has been idle with too many buffers, and the value of `woken` at that time; `None`: the queue is not in this state.
+    /// Since when the queue has been idle with too many buffers, and the value of `became_busy` at that time; `None`: the queue is not in this state.
     idle_since: Mutex<Option<(Instant, u64)>>,
 }
 
@@ -68,7 +68,7 @@ impl QueueMonitor {
     /// otherwise the kernel does not release a posted buffer until a packet has been received into it.
     pub fn should_release_buffers(&self) -> bool {
         let (shared, free) = self.socket_use.umem.pool.shared();
-        let woken = self.state.woken.load(Ordering::Relaxed);
+        let became_busy = self.state.became_busy.load(Ordering::Relaxed);
         let is_idle = !self.state.busy.load(Ordering::Relaxed);
         let holds_much = self.state.posted.load(Ordering::Relaxed) > 2 * LOW_WATERMARK;
         let mut since = self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,9 +76,9 @@ impl QueueMonitor {
             *since = None;
             return false;
         }
-        let (at, before) = *since.get_or_insert_with(|| (Instant::now(), woken));
-        if before != woken {
-            *since = Some((Instant::now(), woken));
+        let (at, before) = *since.get_or_insert_with(|| (Instant::now(), became_busy));
+        if before != became_busy {
+            *since = Some((Instant::now(), became_busy));
             return false;
         }
         at.elapsed() >= IDLE
@@ -99,7 +99,7 @@ impl QueueMonitor {
             reserve: self.settings.reserve,
             high: self.high,
             busy: self.state.busy.load(Ordering::Relaxed),
-            woken: self.state.woken.load(Ordering::Relaxed),
+            became_busy: self.state.became_busy.load(Ordering::Relaxed),
             first_burst_lost: self.state.first_burst_lost.load(Ordering::Relaxed),
             lost: lost_packets(&self.socket_use),
         }
@@ -109,7 +109,7 @@ impl QueueMonitor {
 /// Receives from one socket. One worker owns it. It has cache lines of its own (see [`sync::CachePadded`]).
 #[repr(align(128))]
 pub struct PooledRx {
-    port: Arc<Port>,
+    port: Arc<PortShared>,
     socket_use: Arc<SocketUse>,
     fill: Producer<u64>,
     rx: Consumer<Desc>,
@@ -128,7 +128,7 @@ pub struct PooledRx {
 impl PooledRx {
     /// Creates the queue and posts the low watermark.
     pub fn new(
-        port: Arc<Port>,
+        port: Arc<PortShared>,
         (fill, rx): (Producer<u64>, Consumer<Desc>),
         monitor: &QueueMonitor,
         partial_checksums: bool,
@@ -182,7 +182,7 @@ impl PooledRx {
                 let now = lost_packets(&self.socket_use);
                 let first = now.saturating_sub(self.lost_before);
                 self.state.first_burst_lost.fetch_add(first, Ordering::Relaxed);
-                self.state.woken.fetch_add(1, Ordering::Relaxed);
+                self.state.became_busy.fetch_add(1, Ordering::Relaxed);
             }
             Change::BecameIdle => self.lost_before = lost_packets(&self.socket_use),
         }

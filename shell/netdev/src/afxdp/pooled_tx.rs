@@ -1,7 +1,7 @@
 //! The tx queue of a port in mode `spp`. A frame in a buffer of the same umem is passed to the kernel without a copy; its buffer
 //! still counts for the queue that received it. Other frames are copied into a buffer that counts for the sender.
 
-use super::queue::{HEADER_BYTES, Port, WriteResult, kernel_request, kick, send_packets};
+use super::queue::{HEADER_BYTES, PortShared, WriteResult, kernel_request, kick, send_packets};
 use crate::linux::umem_socket::SocketUse;
 use crate::linux::xsk::{HAS_METADATA, RING_ENTRIES, TX_METADATA, metadata};
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
@@ -134,7 +134,7 @@ impl PooledSender {
             return Err(frame);
         }
         let (buffer, start) = frame.into_buffer();
-        match self.socket_use.umem.send(buffer, start, self.socket_use.sides[1]) {
+        match self.socket_use.umem.post_frame_buffer(buffer, start, self.socket_use.sides[1]) {
             Ok(addr) => {
                 self.post(addr, len, options);
                 Ok(())
@@ -191,7 +191,7 @@ impl PooledSender {
 /// A worker's handle of a sender that several workers may share.
 pub struct PooledTx {
     /// State shared with the port.
-    pub port: Arc<Port>,
+    pub port: Arc<PortShared>,
     /// The sender.
     pub sender: Arc<Mutex<PooledSender>>,
     /// Maximum number of bytes of a packet in a buffer.

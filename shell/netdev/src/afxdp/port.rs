@@ -3,7 +3,7 @@
 use super::options::{Options, XdpMode};
 use super::pooled_rx::QueueMonitor;
 use super::pools;
-use super::queue::{HEADER_BYTES, Port};
+use super::queue::{HEADER_BYTES, PortShared};
 use super::running::Running;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle, TxOffloads};
 use crate::error::{NetdevError, errno_of};
@@ -86,7 +86,7 @@ fn numa_of(name: &str) -> NumaId {
 }
 
 /// Waits up to 1 s until workers have dropped the queues. Returns false if a worker still holds one.
-fn wait_for_queue_release(port: &Arc<Port>) -> bool {
+fn wait_for_queue_release(port: &Arc<PortShared>) -> bool {
     const LONGEST: Duration = Duration::from_secs(1);
     const STEP: Duration = Duration::from_millis(1);
     let mut waited = Duration::ZERO;
@@ -122,7 +122,7 @@ impl Netdev for Afxdp {
     fn numa_id(&self) -> NumaId {
         self.numa
     }
-    fn is_watched(&self) -> bool {
+    fn needs_periodic_check(&self) -> bool {
         true
     }
     fn needs_restart(&self) -> bool {
@@ -235,7 +235,7 @@ fn totals(queues: &[QueueUse]) -> impl Iterator<Item = (String, u64)> {
         ("rx_pool_held", sum(|q| q.held.into())),
         ("rx_pool_posted", sum(|q| q.posted.into())),
         ("rx_pool_sending", sum(|q| q.sending.into())),
-        ("rx_pool_woken", sum(|q| q.woken)),
+        ("rx_pool_became_busy", sum(|q| q.became_busy)),
         ("rx_pool_first_burst_lost", sum(|q| q.first_burst_lost)),
         ("rx_pool_lost", sum(|q| q.lost)),
     ]

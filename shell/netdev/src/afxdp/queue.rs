@@ -1,8 +1,8 @@
 //! The queues of an AF_XDP port with its own rings. Each is owned by one worker.
 
+use crate::kernel_port_state::PortCounters;
 use crate::linux::xsk::{CHUNK, RxHalf, TX_METADATA, TxHalf};
 use crate::linux::xsk_ring::{Desc, Producer};
-use crate::shared::PortCounters;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::offload::{Offload, PartialChecksum};
 use packet::queue::{RX_BURST, RxQueue, RxResult, TxQueue, TxResult};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// State that the port and its queues share.
 #[derive(Default)]
-pub struct Port {
+pub struct PortShared {
     /// Its counters.
     pub counters: PortCounters,
     /// The device's MTU in bytes when it was last read.
@@ -31,7 +31,7 @@ pub const HEADER_BYTES: usize = 18;
 #[repr(align(128))]
 pub struct AfxdpRx {
     /// State shared with the port.
-    pub port: Arc<Port>,
+    pub port: Arc<PortShared>,
     /// The socket.
     pub fd: Arc<OwnedFd>,
     /// The socket's receiving half.
@@ -89,7 +89,7 @@ impl RxQueue for AfxdpRx {
 
 /// The offload request that the frame's sender made but AF_XDP could not transport.
 pub fn offload_request_of_bytes(frame: &Frame) -> Offload {
-    let csum = segment::find_partial(frame.bytes());
+    let csum = segment::find_partial_checksum(frame.bytes());
     Offload { csum: csum.map(|(start, offset)| PartialChecksum { start, offset }), gso: None }
 }
 
@@ -228,7 +228,7 @@ impl Sender {
 /// A worker's handle of a sender that several workers may share.
 pub struct AfxdpTx {
     /// State shared with the port.
-    pub port: Arc<Port>,
+    pub port: Arc<PortShared>,
     /// `None`: the port could not be started.
     pub sender: Option<Arc<Mutex<Sender>>>,
 }

@@ -4,7 +4,7 @@ use super::options::{Options, XdpMode};
 use super::pooled_rx::{PooledRx, QueueMonitor};
 use super::pooled_tx::{PooledSender, PooledTx};
 use super::pools;
-use super::queue::{AfxdpRx, AfxdpTx, HEADER_BYTES, Port, Sender};
+use super::queue::{AfxdpRx, AfxdpTx, HEADER_BYTES, PortShared, Sender};
 use super::sockets::{self, Sockets};
 use crate::kernel::KernelDevice;
 use crate::linux::bpf::Redirect;
@@ -41,7 +41,7 @@ pub struct Running {
     /// The XDP mode in use.
     pub mode: &'static str,
     /// State shared with the queues.
-    pub port: Arc<Port>,
+    pub port: Arc<PortShared>,
     /// The sockets.
     pub fds: Vec<Arc<OwnedFd>>,
     /// The receive queues, until the datapath takes them.
@@ -176,7 +176,7 @@ impl Running {
     }
 
     /// Detaches the program and closes the sockets, except those whose queues a worker still holds.
-    pub fn stop(&mut self) -> Arc<Port> {
+    pub fn stop(&mut self) -> Arc<PortShared> {
         let port = Arc::clone(&self.port);
         port.counters.end();
         *self = Running::stopped(self.options, self.buffers);

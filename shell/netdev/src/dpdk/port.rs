@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use units::NumaId;
 
 /// Bytes that are added to the MTU: Ethernet header (14), check sequence (4), and two VLAN tags (8).
-const ETHER_MAX: u32 = 26;
+const MTU_OVERHEAD: u32 = 26;
 /// Maximum length of a packet in bytes.
 const PACKET_MAX: u32 = 9728;
 const MTU_MIN: u32 = 68;
@@ -185,7 +185,7 @@ impl Netdev for Dpdk {
     fn set_senders(&mut self, workers: usize) {
         self.wanted.n_txq = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
     }
-    fn is_watched(&self) -> bool {
+    fn needs_periodic_check(&self) -> bool {
         true
     }
     fn needs_restart(&self) -> bool {
@@ -233,7 +233,7 @@ impl Netdev for Dpdk {
         QosPlace::Datapath
     }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
-        let queues = self.device.as_mut().map(Ethdev::rx_queues).unwrap_or_default();
+        let queues = self.device.as_mut().map(Ethdev::take_rx_queues).unwrap_or_default();
         queues.into_iter().map(|queue| RxHandle { queue: Box::new(queue), poll_fd: None }).collect()
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
@@ -257,7 +257,7 @@ impl Netdev for Dpdk {
             link_resets: self.link_resets + u64::from(link.up != self.link.up),
             modes: facts::modes(link),
             tx_offloads: facts::tx_offloads(info.tx_offloads),
-            trouble: None,
+            out_of_service_reason: None,
             status: facts::status(device, &info, live, link),
         };
         self.link_resets = facts.link_resets;
@@ -269,7 +269,7 @@ impl Netdev for Dpdk {
         counters.map(statistics::stats).map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))
     }
     fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
-        if !(MTU_MIN..=PACKET_MAX - ETHER_MAX).contains(&mtu) {
+        if !(MTU_MIN..=PACKET_MAX - MTU_OVERHEAD).contains(&mtu) {
             return Err(NetdevError::other(
                 &format!("{}: unsupported MTU {mtu}", self.name),
                 NetdevError::INVALID,

@@ -69,10 +69,10 @@ impl RxReport {
     /// The mark of a checksum with this value; `None`: the packet has no such checksum.
     fn mark(self, sum: Option<u16>) -> Mark {
         match (self, sum) {
-            (RxReport::Nothing, _) | (_, None) => Mark::Nothing,
+            (RxReport::Nothing, _) | (_, None) => Mark::Unknown,
             (RxReport::Good, Some(sum)) => Mark::Right(sum),
             (RxReport::Bad, Some(_)) => Mark::Wrong,
-            (RxReport::Partial, Some(_)) => Mark::Open,
+            (RxReport::Partial, Some(_)) => Mark::Unfinished,
         }
     }
 }
@@ -85,7 +85,7 @@ enum TxChecksum {
     BySwitch,
     ByDevice,
     /// The device offers to compute it, but does not.
-    Left,
+    OfferedOnly,
 }
 
 impl TxChecksum {
@@ -93,7 +93,7 @@ impl TxChecksum {
         match (offered.flag_of(options), disabled.flag_of(options)) {
             (false, _) => TxChecksum::BySwitch,
             (true, false) => TxChecksum::ByDevice,
-            (true, true) => TxChecksum::Left,
+            (true, true) => TxChecksum::OfferedOnly,
         }
     }
 }
@@ -141,7 +141,7 @@ impl Checksums {
             (self.sent_outer_udp, TX_OUTER_UDP_OPTIONS),
         ] {
             names.extend((sent != TxChecksum::BySwitch).then_some(offered.key));
-            names.extend((sent == TxChecksum::Left).then_some(disabled.key));
+            names.extend((sent == TxChecksum::OfferedOnly).then_some(disabled.key));
         }
         names
     }
@@ -162,21 +162,22 @@ impl Checksums {
         }
         let ip = if layout.v6 { None } else { get(bytes, at.l3 + IP_SUM) };
         let ip = self.ip.mark(ip);
-        let sum = layout.checksum().and_then(|offset| get(bytes, layout.l4 + usize::from(offset)));
+        let sum = layout.checksum_offset().and_then(|offset| get(bytes, layout.l4 + usize::from(offset)));
         let transport = self.transport.mark(sum.filter(|sum| *sum != 0 || !at.udp));
-        let partial = if transport == Mark::Open { segment::make_partial(bytes) } else { None };
+        let partial =
+            if transport == Mark::Unfinished { segment::make_partial_checksum(bytes) } else { None };
         match partial {
-            Some((start, offset)) if ip == Mark::Nothing => {
+            Some((start, offset)) if ip == Mark::Unknown => {
                 frame.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso: None });
                 return;
             }
             // A frame has either an offload request or checksum marks. So the checksum is completed here.
             Some((start, offset)) => {
-                segment::complete(bytes, start, offset);
+                segment::finish_checksum(bytes, start, offset);
             }
             None => {}
         }
-        if [ip, transport] != [Mark::Nothing; 2] {
+        if [ip, transport] != [Mark::Unknown; 2] {
             frame.set_rx_checksums(RxChecksums { l4, ip_words: words, ip, transport, udp: at.udp });
         }
     }
@@ -215,20 +216,20 @@ impl Checksums {
                 put(bytes, outer_at.sum_at(), sum);
             }
             // If the inner transport checksum is not known, the outer one can be computed only after the inner one is complete.
-            if has_sum && outer_udp != TxChecksum::Left && good.is_none() {
+            if has_sum && outer_udp != TxChecksum::OfferedOnly && good.is_none() {
                 (ip, transport) = (TxChecksum::BySwitch, TxChecksum::BySwitch);
             }
-            if outer_ip == TxChecksum::Left && !outer.v6 {
+            if outer_ip == TxChecksum::OfferedOnly && !outer.v6 {
                 put(bytes, outer_at.l3 + IP_SUM, Some(0));
             }
-            if outer_udp == TxChecksum::Left && has_sum {
+            if outer_udp == TxChecksum::OfferedOnly && has_sum {
                 put(bytes, outer_at.sum_at(), Some(UDP_INCOMPLETE));
             }
         }
-        if ip == TxChecksum::Left && old_ip.is_some() {
+        if ip == TxChecksum::OfferedOnly && old_ip.is_some() {
             put(bytes, ip_at, old_ip);
         }
-        if transport == TxChecksum::Left && old_sum.is_some() {
+        if transport == TxChecksum::OfferedOnly && old_sum.is_some() {
             put(bytes, sum_at, old_sum);
         }
     }

@@ -205,10 +205,10 @@ impl Netdev for Dummy {
         // The lock order of `ChangedDummies`.
         drop(state);
         if connects {
-            self.handle.has_connections();
+            self.handle.register_connections();
         }
         if captures {
-            self.handle.has_captures();
+            self.handle.register_captures();
         }
         failure.map_or(Ok(resized), Err)
     }

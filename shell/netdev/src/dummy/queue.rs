@@ -1,7 +1,7 @@
 //! The queues of a dummy.
 
 use super::state::DummyHandle;
-use crate::shared::{ETHERNET_HEADER, longest};
+use crate::kernel_port_state::{ETHERNET_HEADER, longest};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::offload::{Gso, Offload, PartialChecksum};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -44,11 +44,11 @@ impl RxQueue for DummyRx {
 fn request_segmentation(frame: &mut Frame, size: u16) {
     let layout = segment::layout(frame.bytes()).filter(|_| size > 0);
     let Some((layout, kind)) = layout.and_then(|layout| Some((layout, layout.kind()?))) else { return };
-    let (Ok(start), Some(offset)) = (u16::try_from(layout.l4), layout.checksum()) else { return };
+    let (Ok(start), Some(offset)) = (u16::try_from(layout.l4), layout.checksum_offset()) else { return };
     let csum = Some(PartialChecksum { start, offset });
     let note = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
     let is_long = note.fits(frame.bytes()) && note.longest_segment(frame.bytes()) < frame.len();
-    if kind.is_tcp() && is_long && segment::make_partial(frame.bytes_mut()).is_some() {
+    if kind.is_tcp() && is_long && segment::make_partial_checksum(frame.bytes_mut()).is_some() {
         frame.set_offload(note);
     }
 }

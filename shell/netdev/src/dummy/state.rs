@@ -228,12 +228,12 @@ impl DummyHandle {
     }
 
     /// Records that it has connections that must be served.
-    pub(super) fn has_connections(&self) {
+    pub(super) fn register_connections(&self) {
         self.add_to(&self.changes.connected);
     }
 
     /// Records that it writes captures.
-    pub(super) fn has_captures(&self) {
+    pub(super) fn register_captures(&self) {
         self.add_to(&self.changes.capturing);
     }
 

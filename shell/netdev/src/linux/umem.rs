@@ -178,7 +178,12 @@ impl Umem {
 
     /// Posts a frame's buffer to `side`. Returns the address of the frame, which begins at offset `start`. `Err` returns the
     /// buffer if it does not belong to this umem or has no space for metadata in front of the frame.
-    pub fn send(&'static self, buffer: Buffer, start: usize, side: SocketSide) -> Result<u64, Buffer> {
+    pub fn post_frame_buffer(
+        &'static self,
+        buffer: Buffer,
+        start: usize,
+        side: SocketSide,
+    ) -> Result<u64, Buffer> {
         if start < TX_METADATA {
             return Err(buffer);
         }

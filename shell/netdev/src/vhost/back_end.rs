@@ -63,10 +63,10 @@ impl BackEnd {
         }
     }
 
-    pub fn spread_over(&mut self, pairs: usize) {
+    pub fn distribute_senders(&mut self, pairs: usize) {
         match self {
-            BackEnd::Own(socket) => socket.spread_over(pairs),
-            BackEnd::Library(socket) => socket.spread_over(pairs),
+            BackEnd::Own(socket) => socket.distribute_senders(pairs),
+            BackEnd::Library(socket) => socket.distribute_senders(pairs),
         }
     }
 
@@ -203,7 +203,7 @@ macro_rules! forward_common_methods {
 impl<'f> Transmission<'f> for vhost::Sending<'_, 'f> {
     forward_common_methods!();
     fn supports(&self, frame: &Frame, offload: &Offload) -> bool {
-        self.supports(frame.head_of(offload.reach()), frame.len(), offload)
+        self.supports(frame.head_of(offload.needed_head_len()), frame.len(), offload)
     }
     #[inline]
     fn push(&mut self, frame: &'f Frame) -> bool {

@@ -24,7 +24,7 @@ fn check_length(path: &str) -> Result<(), NetdevError> {
 }
 
 /// Ensures that a socket can be created at `path`: removes a socket file without a listener.
-pub(super) fn make_free(path: &str) -> Result<(), NetdevError> {
+pub(super) fn remove_stale_socket(path: &str) -> Result<(), NetdevError> {
     check_length(path)?;
     let at = Path::new(path);
     if let Some(dir) = at.parent().filter(|d| !d.is_dir()) {
@@ -56,7 +56,7 @@ pub(super) fn check_client_path(path: &str) -> Result<(), NetdevError> {
     }
 }
 
-/// The directory of `path`; `None`: it exists.
+/// The directory of `path` if the directory does not exist; otherwise `None`.
 pub(super) fn missing_directory(path: &str) -> Option<String> {
     let dir = Path::new(path).parent()?;
     (!dir.as_os_str().is_empty() && !dir.is_dir()).then(|| dir.display().to_string())
@@ -73,18 +73,23 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
         std::fs::write(at("file"), "kept").unwrap();
-        assert!(make_free(&at("file")).unwrap_err().to_string().ends_with("(File exists)"));
+        assert!(remove_stale_socket(&at("file")).unwrap_err().to_string().ends_with("(File exists)"));
         assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "kept");
         assert!(check_client_path(&at("file")).unwrap_err().to_string().contains("is a file and no socket"));
         let listener = UnixListener::bind(at("sock")).unwrap();
-        assert_eq!(make_free(&at("sock")).unwrap_err().errno(), EADDRINUSE);
+        assert_eq!(remove_stale_socket(&at("sock")).unwrap_err().errno(), EADDRINUSE);
         assert!(check_client_path(&at("sock")).is_ok());
         drop(listener);
-        make_free(&at("sock")).unwrap();
+        remove_stale_socket(&at("sock")).unwrap();
         assert!(!Path::new(&at("sock")).exists());
-        assert_eq!(make_free(&at("no/sock")).unwrap_err().errno(), ENOENT);
+        assert_eq!(remove_stale_socket(&at("no/sock")).unwrap_err().errno(), ENOENT);
         assert_eq!(missing_directory(&at("no/sock")), Some(at("no")));
-        assert!(make_free(&at(&"x".repeat(107))).unwrap_err().to_string().contains("longer than 107 bytes"));
+        assert!(
+            remove_stale_socket(&at(&"x".repeat(107)))
+                .unwrap_err()
+                .to_string()
+                .contains("longer than 107 bytes")
+        );
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -165,7 +165,7 @@ fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<BackEnd, Netdev
     let refused =
         |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
     warn_deprecated();
-    path::make_free(at).map_err(|e| refused(e.to_string()))?;
+    path::remove_stale_socket(at).map_err(|e| refused(e.to_string()))?;
     let socket = BackEnd::open(at, Role::Server, false, notify)
         .map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
     log::say(Level::Info, &format!("Socket {at} created for vhost-user port {name}"));
@@ -221,7 +221,7 @@ impl Netdev for Vhost {
             _ => queue.0 == 0,
         }
     }
-    fn is_watched(&self) -> bool {
+    fn needs_periodic_check(&self) -> bool {
         true
     }
     fn needs_restart(&self) -> bool {
@@ -257,7 +257,7 @@ impl Netdev for Vhost {
         }
         self.config = wanted_config;
         if let Some(socket) = &mut self.socket {
-            socket.spread_over(wanted_config.pairs);
+            socket.distribute_senders(wanted_config.pairs);
         }
         Ok(())
     }
@@ -301,7 +301,8 @@ impl Netdev for Vhost {
             link_up: ready,
             link_resets: self.socket.as_ref().map_or(0, |s| s.state().changes()),
             tx_offloads: report::tx_offloads(guest.as_ref()),
-            trouble: stuck.then(|| "out of service: a worker is blocked in the guest's rings".to_owned()),
+            out_of_service_reason: stuck
+                .then(|| "out of service: a worker is blocked in the guest's rings".to_owned()),
             status: report::status(client, path.as_deref(), guest.as_ref(), pairs),
             ..Facts::default()
         })

@@ -128,8 +128,8 @@ impl Conn {
         let State::Reading(bytes) = &mut self.state else { return Ok(None) };
         let mut buffer = [0; 2048];
         loop {
-            let room = (REQUEST_MAX - bytes.len()).min(buffer.len());
-            match self.stream.read(&mut buffer[..room]) {
+            let read_max = (REQUEST_MAX - bytes.len()).min(buffer.len());
+            match self.stream.read(&mut buffer[..read_max]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(n) => bytes.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),

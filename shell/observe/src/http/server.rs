@@ -3,9 +3,9 @@
 use super::conn::{Answer, Conn, State};
 use super::eviction::{Candidate, select_for_eviction};
 use crate::api::{Api, ServeResult};
-use crate::budget::Budget;
 use crate::log::LOG;
 use crate::shared::{ListenSettings, Shared};
+use crate::token_bucket::TokenBucket;
 use http_request::{Request, RequestError, is_safe_host};
 use runtime::poll_loop::Interest;
 use runtime::{PollLoop, RateLimit, WaitSet, cpu_time};
@@ -70,7 +70,7 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
         api: Api::default(),
         cores: BTreeSet::new(),
     };
-    let (mut budget, mut spent, mut resume) = (Budget::new(CPU.0, CPU.1), 0, Millis(0));
+    let (mut budget, mut spent, mut resume) = (TokenBucket::new(CPU.0, CPU.1), 0, Millis(0));
     while !shared.is_ending() {
         let mut set = WaitSet::new();
         if poll.clock().now() >= resume {
@@ -174,7 +174,8 @@ impl Server<'_> {
                 if same.clone().count() >= max {
                     let same: Vec<Candidate> = same.map(|(at, c)| Candidate::new(at, c, now)).collect();
                     let closed = select_for_eviction(&same).map(|at| self.conns.remove(at));
-                    self.api.server_counters.cut += u64::from(!closed.as_ref().is_some_and(Conn::is_ending));
+                    self.api.server_counters.closed +=
+                        u64::from(!closed.as_ref().is_some_and(Conn::is_ending));
                     if closed.is_none() {
                         continue;
                     }
@@ -200,7 +201,7 @@ impl Server<'_> {
         if now < conn.deadline {
             return true;
         }
-        self.api.server_counters.cut += u64::from(!conn.is_ending());
+        self.api.server_counters.closed += u64::from(!conn.is_ending());
         false
     }
 
@@ -246,7 +247,7 @@ impl Server<'_> {
             return Some(Answer::text(421, &why));
         }
         // A link of another site to the page itself is harmless: that site cannot read it.
-        (origin.is_foreign_page && request.path != "/")
+        (origin.is_cross_origin && request.path != "/")
             .then(|| Answer::text(403, "requests from pages of other sites are refused"))
     }
 
@@ -276,7 +277,7 @@ impl Server<'_> {
     fn limit_bodies(&mut self) {
         while sending(&self.conns) > BODIES_MAX {
             let Some(at) = self.conns.iter().position(|conn| conn.body().is_some()) else { return };
-            self.api.server_counters.cut += 1;
+            self.api.server_counters.closed += 1;
             self.conns.remove(at);
         }
     }

@@ -3,7 +3,7 @@
 const PERIOD = 2000, HISTORY = 150, PORTS = 100, QUEUES = 8;
 const NAMES = ["sluice_thread_", "sluice_rxq_", "sluice_port_", "sluice_datapath_", "sluice_megaflow", "sluice_upcalls", "sluice_bridge_ports",
   "sluice_conntrack_connections", "sluice_controller_", "sluice_build", "sluice_failed", "sluice_database_connected", "sluice_revalidator_",
-  "sluice_flow_cache_hits", "sluice_drops", "sluice_left_out", "sluice_openflow_flows"];
+  "sluice_flow_cache_hits", "sluice_drops", "sluice_metrics_omitted", "sluice_openflow_flows"];
 const byId = (id) => document.getElementById(id);
 const busyOf = new Map();
 let before = null, now = null, paused = false, timer = 0;
@@ -92,7 +92,7 @@ function showSummary() {
 }
 
 // Cycles per packet of each stage of the path, from one iteration in 1,024; empty before the first sample.
-const STAGES = ["receive", "extract", "look_up", "execute", "transmit", "turn"];
+const STAGES = ["receive", "extract", "lookup", "execute", "transmit", "overhead"];
 function stages(datapath, thread) {
   const packets = now.value("thread_stage_sampled_packets_total", datapath, thread) || 0;
   const grown = packets - (before?.value("thread_stage_sampled_packets_total", datapath, thread) || 0);
@@ -102,7 +102,7 @@ function stages(datapath, thread) {
   return STAGES.map((stage) => {
     const all = now.value("thread_stage_sampled_cycles_total", datapath, thread, stage) || 0;
     const old = recent ? before.value("thread_stage_sampled_cycles_total", datapath, thread, stage) || 0 : 0;
-    return `${stage.replace("_", " ")} ${si((all - old) / (recent ? grown : packets), 0)}`;
+    return `${stage} ${si((all - old) / (recent ? grown : packets), 0)}`;
   }).join(", ");
 }
 // The time within which 99 % of the packets of a queue have passed, since the last sample or since the start.
@@ -218,7 +218,7 @@ function showPorts(all) {
     { text: p.port, head: true }, { text: p.logical }, { text: p.bridge }, { text: `${p.type} (${p.ofport})` }, { text: p.vlan === undefined ? "" : String(p.vlan), class: "n" },
     { text: (p.up ? "up" : "down") + (p.flaps > 2 ? `, changed ${p.flaps} times` : "") + (p.bfd === 0 ? ", BFD down" : "") + (p.lacp === 0 ? ", no LACP partner" : ""), class: p.up || p.type === "internal" ? "" : "bad" },
     number(p.rx), number(p.rxBits), number(p.tx), number(p.txBits), number(p.dropRate, true), number(p.drops), number(p.errors, true)]);
-  const left = sum("left_out_objects");
+  const left = sum("metrics_omitted_objects");
   text(byId("port-more"), (found.length > PORTS ? `${PORTS} of ${found.length} ports are shown. ` : "") + (left ? `${left} objects are not in the metrics.` : ""));
 }
 
@@ -305,7 +305,7 @@ function showDrops(answer) {
   help = new Map(list.map((r) => [r.reason, r]));
   byId("reasons").parentNode.hidden = some.length === 0;
   byId("recent").parentNode.hidden = answer.recent.length === 0;
-  rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help + (r.look ? ` See: ${r.look}` : "") }, { text: portsOf(r) }, number(r.rate, true), number(r.n)]);
+  rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help + (r.command ? ` See: ${r.command}` : "") }, { text: portsOf(r) }, number(r.rate, true), number(r.n)]);
   rows(byId("recent-rows"), answer.recent.slice(0, 20), (d) => [d.datapath, d.direction, d.port, d.reason, d.flow].join(" "), (d) => [
     { node: () => d.flow ? whyButton(d) : el("span") },
     { text: d.seconds < 60 ? `${d.seconds.toFixed(0)} s ago` : `${Math.floor(d.seconds / 60)} min ago`, class: "n" },
@@ -396,7 +396,7 @@ function sentences(d, answer) {
   if (same?.problem) out.push(same.problem);
   if (rule) out.push(`${rule["drops-now"] ? "The rule that drops it" : "The present tables would not drop it; they end with the rule"}, bridge ${rule.bridge}: ${plain(rule.rule)}`);
   else if (t?.rule) out.push(`The last rule, bridge ${t.bridge}: ${plain(t.rule)}`);
-  if (/invalid/.test(d.hint || "")) out.push("For connection tracking the packet is invalid: it has not seen both directions of the connection from the beginning, as when one direction takes another way.");
+  if (/invalid/.test(d.hint || "")) out.push("For connection tracking the packet is invalid: it has not seen both directions of the connection from the beginning, as with asymmetric routing.");
   else if (d.hint) out.push(`Its cause may be that ${d.hint}.`);
   if (d.reason === "tx_mtu_exceeded" && mtuOf(d.port)) out.push(`The MTU of port ${d.port} is ${mtuOf(d.port)} bytes; the packet has ${d.bytes - 14} behind its Ethernet header.`);
   if (t?.["vlan-of-port"] && /NORMAL/.test(t.rule || "")) {
@@ -408,7 +408,7 @@ function sentences(d, answer) {
     if (p.up === false) out.push(`Port ${p.name} is down.`);
     else if (p.link === false) out.push(`Port ${p.name} has no link.`);
   }
-  if (reason?.look) out.push(`See: ${reason.look}`);
+  if (reason?.command) out.push(`See: ${reason.command}`);
   return out;
 }
 

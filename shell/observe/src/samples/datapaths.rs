@@ -35,7 +35,7 @@ static OF_THREAD: [(&Metric, Event); 9] = [
     (&m::THREAD_SLEEPS, Event::SleepIterations),
     (&m::THREAD_RECEIVED, Event::Received),
     (&m::THREAD_SENT, Event::Sent),
-    (&m::THREAD_BATCHES, Event::OutputBursts),
+    (&m::THREAD_BURSTS, Event::OutputBursts),
     (&m::THREAD_CACHE_HITS, Event::CacheHit),
     (&m::THREAD_MEGAFLOW_HITS, Event::MegaflowHit),
     (&m::THREAD_UPCALLS, Event::Missed),
@@ -72,8 +72,8 @@ pub fn add(view: &DatapathView, hertz: f64, samples: &mut Samples) {
         samples.set(&m::MEGAFLOW_BYTES, of, datapath.flow_bytes());
         samples.set(&m::MASKS, of, datapath.subtables().1);
         samples.set(&m::PORT_MASKS, of, datapath.most_masks().map_or(0, |(_, masks)| masks));
-        samples.set(&m::REVALIDATOR_BEHIND, of, view.behind);
-        samples.set(&m::REVALIDATOR_SECONDS, of, view.pass_ms as f64 / 1000.0);
+        samples.set(&m::REVALIDATOR_BEHIND, of, view.revalidation_pending);
+        samples.set(&m::REVALIDATOR_SECONDS, of, view.round_ms as f64 / 1000.0);
         samples.set(&m::RXQ_MOVES, of, view.moves);
         let conntrack = datapath.conntrack();
         samples.set(&m::CT_CONNECTIONS, of, u64::from(conntrack.count()));
@@ -165,8 +165,7 @@ fn thread(view: &DatapathView, info: &WorkerInfo, (queues, hertz): (u64, f64), s
     samples.set(&m::THREAD_NUMA, of, u64::from(info.numa));
     samples.set(&m::THREAD_ISOLATED, of, info.isolated);
     for (stage, cycles) in PathStage::ALL.iter().zip(sample.cycles) {
-        let labels = [&view.name, &name, &stage.name().replace(' ', "_")];
-        if let Some(of) = samples.object(Object::Stage, &labels.map(String::as_str)) {
+        if let Some(of) = samples.object(Object::Stage, &[&view.name, &name, stage.name()]) {
             samples.set(&m::STAGE_CYCLES, of, cycles);
         }
     }

@@ -24,7 +24,7 @@ pub struct ServerCounters {
     /// Open connections.
     pub connections: usize,
     /// Connections that were closed early.
-    pub cut: u64,
+    pub closed: u64,
 }
 
 /// Builds samples; stores values that must not change between them.
@@ -77,15 +77,15 @@ fn add_global(view: &View, server: &ServerCounters, hertz: f64, samples: &mut Sa
     let of = Samples::NO_LABELS;
     samples.set(&m::CYCLES_HERTZ, of, hertz);
     samples.set(&m::CONFIGURED, of, view.configured);
-    samples.set(&m::DATABASE_CONNECTED, of, view.database);
-    samples.set(&m::DATABASE_WANTED, of, u64::try_from(view.wanted_configuration).unwrap_or(0));
+    samples.set(&m::DATABASE_CONNECTED, of, view.database_connected);
+    samples.set(&m::DATABASE_NEXT_CFG, of, u64::try_from(view.next_cfg).unwrap_or(0));
     samples.set(&m::FAILED_INTERFACES, of, view.failed);
     let age = cpu_time::monotonic().saturating_sub(view.taken);
-    samples.set(&m::SNAPSHOT_AGE, of, age as f64 / SECOND);
+    samples.set(&m::VIEW_AGE, of, age as f64 / SECOND);
     samples.set(&m::PUBLISH_SECONDS, of, view.cost as f64 / SECOND);
     samples.set(&m::SERVER_SECONDS, of, cpu_time::thread_time() as f64 / SECOND);
     samples.set(&m::SERVER_CONNECTIONS, of, server.connections);
-    samples.set(&m::SERVER_CUT, of, server.cut);
+    samples.set(&m::SERVER_CLOSED, of, server.closed);
     for (code, n) in &server.answers {
         if let Some(answer) = samples.object(Object::Answer, &[&code.to_string()]) {
             samples.set(&m::ANSWERS, answer, *n);

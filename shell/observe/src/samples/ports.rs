@@ -68,11 +68,11 @@ fn counts(
     let stats = match &port.counters {
         Counters::None => return,
         Counters::Read(stats) => Stats { custom: Vec::new(), ..(**stats).clone() },
-        Counters::Kernel(beside) => {
+        Counters::Kernel(corrections) => {
             let Some(both) = kernel.get(&port.name) else { return };
             let datapath = view.datapaths.get(port.datapath);
             let qos = port.number.and_then(|no| datapath?.datapath.port_stats(no));
-            of_kernel(both, beside, qos.map_or((0, 0), |s| (s.rx_policed, s.tx_qos_dropped)))
+            of_kernel(both, corrections, qos.map_or((0, 0), |s| (s.rx_policed, s.tx_qos_dropped)))
         }
     };
     let all: [(&'static Metric, Option<u64>); 8] = [
@@ -94,17 +94,17 @@ fn counts(
 
 /// The counters of a kernel device, as counters of the port. `qos`: numbers of packets that policers and shapers of the datapath
 /// dropped, received and to be sent.
-fn of_kernel((rx, tx): &RxAndTx, beside: &KernelCounters, qos: (u64, u64)) -> Stats {
-    let (rx, tx) = if beside.is_other_end { (tx, rx) } else { (rx, tx) };
+fn of_kernel((rx, tx): &RxAndTx, corrections: &KernelCounters, qos: (u64, u64)) -> Stats {
+    let (rx, tx) = if corrections.directions_swapped { (tx, rx) } else { (rx, tx) };
     Stats {
         rx_packets: Some(rx.packets),
         rx_bytes: Some(rx.bytes),
         rx_errors: Some(rx.errors),
-        rx_dropped: Some(rx.dropped + beside.dropped.0 + qos.0),
+        rx_dropped: Some(rx.dropped + corrections.dropped.0 + qos.0),
         tx_packets: Some(tx.packets),
         tx_bytes: Some(tx.bytes),
         tx_errors: Some(tx.errors),
-        tx_dropped: Some(tx.dropped + beside.dropped.1 + qos.1),
+        tx_dropped: Some(tx.dropped + corrections.dropped.1 + qos.1),
         ..Stats::default()
     }
 }
@@ -118,9 +118,9 @@ mod tests {
     fn a_tap_is_seen_from_its_other_end() {
         let side = |n| DeviceCounters { packets: n, bytes: 10 * n, errors: 0, dropped: 1 };
         let both = (side(3), side(5));
-        let plain = of_kernel(&both, &KernelCounters { is_other_end: false, dropped: (0, 0) }, (0, 7));
+        let plain = of_kernel(&both, &KernelCounters { directions_swapped: false, dropped: (0, 0) }, (0, 7));
         assert_eq!((plain.rx_packets, plain.tx_bytes, plain.tx_dropped), (Some(3), Some(50), Some(8)));
-        let tap = of_kernel(&both, &KernelCounters { is_other_end: true, dropped: (2, 0) }, (0, 0));
+        let tap = of_kernel(&both, &KernelCounters { directions_swapped: true, dropped: (2, 0) }, (0, 0));
         assert_eq!((tap.rx_packets, tap.tx_packets, tap.rx_dropped), (Some(5), Some(3), Some(3)));
     }
 }

@@ -38,8 +38,8 @@ fn view() -> View {
             .collect(),
         names: BTreeMap::new(),
         handlers: 1,
-        behind: false,
-        pass_ms: 2,
+        revalidation_pending: false,
+        round_ms: 2,
         moves: 0,
     };
     let bridge: Arc<str> = Arc::from("br-int");
@@ -90,7 +90,7 @@ fn cardinality_of_ten_thousand_ports() {
     let expected = PORTS as usize * 13 + Object::Rxq.limit() * 7;
     assert!((expected..expected + 200).contains(&samples.len()), "{} series", samples.len());
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("sluice_left_out_objects{object=\"rx queues\"} 7952\n"));
+    assert!(text.contains("sluice_metrics_omitted_objects{object=\"rx queues\"} 7952\n"));
     assert!(
         text.contains("sluice_port_receive_dropped_packets_total{bridge=\"br-int\",port=\"port9999\"} 12\n")
     );

@@ -97,9 +97,9 @@ impl AllSockets {
             };
             sockets.run(now, &mut self.work, work_max);
             sockets.decode(&mut give);
-            let is_awaited = sockets.flush(now);
+            let must_wake_main = sockets.flush(now);
             give(sockets.take_events());
-            if is_awaited {
+            if must_wake_main {
                 notify();
             }
         }
@@ -149,8 +149,8 @@ impl AllSockets {
         self.readiness.record_sleep(ready);
         let may_accept = self.readiness.may_be_ready();
         // An error leaves the clients in the backlog; they end the next sleep at once.
-        let clients = if may_accept { self.listeners.ready().unwrap_or_default() } else { Vec::new() };
-        self.bridges.values_mut().for_each(|served| served.sockets.record_sleep(ready, &clients));
+        let listeners = if may_accept { self.listeners.ready().unwrap_or_default() } else { Vec::new() };
+        self.bridges.values_mut().for_each(|served| served.sockets.record_sleep(ready, &listeners));
     }
 }
 

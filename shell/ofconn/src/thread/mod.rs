@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `ownership.rs` | which thread owns the sockets: the main loop or this thread |
 //! | `all_sockets.rs` | the sockets of all bridges, and how they are served |
-//! | `remote.rs` | the main loop's handle for the sockets of one bridge |
+//! | `shared_sockets.rs` | the main loop's handle for the sockets of one bridge |
 //!
 //! A turn of the thread carries out the requests of the main loop, then serves each bridge. A queue's reader is woken when the
 //! queue was empty before: the main loop for events, the thread for requests. Both threads sleep while there is nothing to do.
@@ -14,12 +14,12 @@
 
 mod all_sockets;
 mod ownership;
-mod remote;
+mod shared_sockets;
 #[cfg(test)]
 mod tests;
 
 pub use ownership::OwnedSockets;
-pub(crate) use remote::RemoteSockets;
+pub(crate) use shared_sockets::SharedSockets;
 
 use crate::sockets::Sockets;
 use all_sockets::AllSockets;
@@ -35,7 +35,7 @@ use transport::ListenerGroup;
 use units::Millis;
 
 /// After much work or a long turn of the main loop, the thread keeps the sockets for this time.
-const CALM: Duration = Duration::from_millis(10);
+const KEEP_SOCKETS_TIME: Duration = Duration::from_millis(10);
 
 /// Handle of the thread. Dropping the handle ends the thread; all bridges are dropped before.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl SocketThread {
         let ownership = Arc::new(Ownership::new(sockets, poll.clock().clone(), poll.waker())?);
         let of_thread = Arc::clone(&ownership);
         let mut state =
-            ThreadState { poll, main, ownership: of_thread, owned: None, calm_since: Instant::now() };
+            ThreadState { poll, main, ownership: of_thread, owned: None, little_work_since: Instant::now() };
         // The log gets no name for this thread: in Open vSwitch the main thread writes these lines, without a thread name.
         let builder = std::thread::Builder::new().name("ofconn".to_owned());
         let thread = builder.spawn(move || {
@@ -72,8 +72,8 @@ impl SocketThread {
     }
 
     /// Creates the sockets of a bridge.
-    pub(crate) fn sockets(&self, bridge: &str) -> RemoteSockets {
-        RemoteSockets::new(Sockets::new(bridge, Some(Arc::clone(&self.listeners))), &self.ownership)
+    pub(crate) fn sockets(&self, bridge: &str) -> SharedSockets {
+        SharedSockets::new(Sockets::new(bridge, Some(Arc::clone(&self.listeners))), &self.ownership)
     }
 
     /// Begins a turn of the main loop, which from now on serves sockets. If the turn takes long, the thread serves them.
@@ -112,7 +112,7 @@ struct ThreadState {
     /// The sockets, while this thread owns them.
     owned: Option<Box<AllSockets>>,
     /// There has been little work since then.
-    calm_since: Instant,
+    little_work_since: Instant,
 }
 
 impl ThreadState {
@@ -124,7 +124,7 @@ impl ThreadState {
         let received = self.ownership.receive();
         if received.sockets.is_some() {
             self.owned = received.sockets;
-            self.calm_since = Instant::now();
+            self.little_work_since = Instant::now();
         }
         if received.closing {
             return false;
@@ -133,20 +133,20 @@ impl ThreadState {
             received.requests.into_iter().for_each(|request| sockets.carry_out(request, now));
             sockets.turn(now, usize::MAX, &mut || self.main.wake());
             if sockets.take_work() >= MUCH_WORK || sockets.has_long_work() {
-                self.calm_since = Instant::now();
+                self.little_work_since = Instant::now();
             }
         }
-        self.return_if_calm();
+        self.return_if_little_work();
         self.sleep(now);
         self.take_if_long_turn();
         true
     }
 
-    fn return_if_calm(&mut self) {
-        let is_calm = self.owned.as_ref().is_some_and(|sockets| !sockets.has_long_work())
-            && self.calm_since.elapsed() >= CALM
+    fn return_if_little_work(&mut self) {
+        let has_little_work = self.owned.as_ref().is_some_and(|sockets| !sockets.has_long_work())
+            && self.little_work_since.elapsed() >= KEEP_SOCKETS_TIME
             && !self.ownership.watchdog.is_long_turn();
-        if is_calm && self.ownership.give_to_main(&mut self.owned) {
+        if has_little_work && self.ownership.give_to_main(&mut self.owned) {
             self.main.wake();
         }
     }
@@ -157,7 +157,7 @@ impl ThreadState {
         if let Some(sockets) = &self.owned {
             sockets.wait(&mut set, now);
             if self.ownership.main_serves() && !sockets.has_long_work() {
-                set.no_longer_than(CALM);
+                set.no_longer_than(KEEP_SOCKETS_TIME);
             }
         }
         let ready = self.poll.block(set);
@@ -171,7 +171,7 @@ impl ThreadState {
     fn take_if_long_turn(&mut self) {
         if self.owned.is_none() && self.ownership.watchdog.is_long_turn() {
             self.owned = self.ownership.take_from_main();
-            self.calm_since = Instant::now();
+            self.little_work_since = Instant::now();
         }
     }
 }

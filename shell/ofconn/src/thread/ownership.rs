@@ -2,10 +2,10 @@
 //!
 //! While there is little work, the main loop owns the sockets: so a request is received, executed and answered without waking
 //! another thread. The thread gets them when there is much work or when a turn of the main loop takes long, and returns them when
-//! it has had little work for [`CALM`](super::CALM).
+//! it has had little work for [`KEEP_SOCKETS_TIME`](super::KEEP_SOCKETS_TIME).
 //!
-//! **Invariants**: at any time, the sockets are in `of_main`, in the inbox, or with the thread. The order of requests is kept: a
-//! request is carried out at once if the sockets are in `of_main`; otherwise it is put into the inbox, and the thread returns the
+//! **Invariants**: at any time, the sockets are in `main_sockets`, in the inbox, or with the thread. The order of requests is kept: a
+//! request is carried out at once if the sockets are in `main_sockets`; otherwise it is put into the inbox, and the thread returns the
 //! sockets only while the inbox is empty. Code that needs both locks takes that of the inbox first.
 
 use super::all_sockets::{AllSockets, SocketRequest, lock};
@@ -48,7 +48,7 @@ pub(super) struct Received {
 pub(super) struct Ownership {
     inbox: Mutex<Inbox>,
     /// The sockets, while the main loop owns them. Locked while the main loop sleeps.
-    of_main: Mutex<Option<Box<AllSockets>>>,
+    main_sockets: Mutex<Option<Box<AllSockets>>>,
     /// The main loop has begun its first turn. Before that, the thread does not return the sockets.
     main_serves: AtomicBool,
     pub(super) watchdog: TurnWatchdog,
@@ -70,7 +70,7 @@ impl Ownership {
     pub(super) fn new(sockets: AllSockets, clock: Clock, waker: Waker) -> io::Result<Ownership> {
         Ok(Ownership {
             inbox: Mutex::new(Inbox { sockets: Some(Box::new(sockets)), ..Inbox::default() }),
-            of_main: Mutex::default(),
+            main_sockets: Mutex::default(),
             main_serves: AtomicBool::new(false),
             watchdog: TurnWatchdog::new(LONG_TURN)?,
             turns: AtomicU64::new(0),
@@ -89,7 +89,7 @@ impl Ownership {
     /// Main loop: carries out a request if the main loop owns the sockets, otherwise passes it to the thread.
     pub(super) fn send(&self, request: SocketRequest) {
         let mut inbox = lock(&self.inbox);
-        if let Some(sockets) = &mut *lock(&self.of_main) {
+        if let Some(sockets) = &mut *lock(&self.main_sockets) {
             return sockets.carry_out(request, self.clock.now());
         }
         if inbox.ended {
@@ -104,7 +104,7 @@ impl Ownership {
 
     /// Main loop: makes the owner of the sockets decode further requests.
     pub(super) fn decode_again(&self) {
-        match &mut *lock(&self.of_main) {
+        match &mut *lock(&self.main_sockets) {
             Some(sockets) => sockets.serve_again(),
             None => self.waker.wake(),
         }
@@ -112,8 +112,8 @@ impl Ownership {
 
     /// Whether the main loop owns the sockets.
     #[cfg(test)]
-    pub(super) fn is_of_main(&self) -> bool {
-        lock(&self.of_main).is_some()
+    pub(super) fn main_owns_sockets(&self) -> bool {
+        lock(&self.main_sockets).is_some()
     }
 
     /// Whether the main loop takes part in serving.
@@ -141,8 +141,8 @@ impl Ownership {
     /// Calls `work` with the sockets if the main loop owns them, or hands them to the thread if there is much work.
     fn serve_by(&self, work: impl FnOnce(&mut AllSockets)) {
         let is_much = {
-            let mut of_main = lock(&self.of_main);
-            let Some(sockets) = &mut *of_main else { return };
+            let mut main_sockets = lock(&self.main_sockets);
+            let Some(sockets) = &mut *main_sockets else { return };
             let is_much = |sockets: &AllSockets| sockets.work() >= MUCH_WORK || sockets.has_long_work();
             if !is_much(sockets) {
                 work(sockets);
@@ -157,7 +157,7 @@ impl Ownership {
     fn hand_over(&self) {
         let mut inbox = lock(&self.inbox);
         // The thread may have taken the sockets meanwhile.
-        let Some(sockets) = lock(&self.of_main).take() else { return };
+        let Some(sockets) = lock(&self.main_sockets).take() else { return };
         inbox.sockets = Some(sockets);
         drop(inbox);
         self.waker.wake();
@@ -166,9 +166,9 @@ impl Ownership {
     /// Main loop: a turn ends. Returns the sockets for the sleep if the main loop owns them.
     pub(super) fn end_turn(&self) -> Option<OwnedSockets<'_>> {
         self.watchdog.turn_ends();
-        let mut of_main = lock(&self.of_main);
-        of_main.as_mut()?.take_work();
-        Some(OwnedSockets(of_main))
+        let mut main_sockets = lock(&self.main_sockets);
+        main_sockets.as_mut()?.take_work();
+        Some(OwnedSockets(main_sockets))
     }
 
     /// Thread: takes what the main loop has handed over.
@@ -181,7 +181,7 @@ impl Ownership {
     /// Thread: takes the sockets from the main loop during a long turn. `None`: the main loop uses them at this moment, or
     /// they are in the inbox.
     pub(super) fn take_from_main(&self) -> Option<Box<AllSockets>> {
-        self.of_main.try_lock().ok()?.take()
+        self.main_sockets.try_lock().ok()?.take()
     }
 
     /// Thread: returns the sockets to the main loop; the caller wakes it. Leaves them with the thread if a request waits.
@@ -190,7 +190,7 @@ impl Ownership {
         if !self.main_serves() || !inbox.requests.is_empty() {
             return false;
         }
-        *lock(&self.of_main) = sockets.take();
+        *lock(&self.main_sockets) = sockets.take();
         true
     }
 

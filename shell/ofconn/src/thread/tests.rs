@@ -161,7 +161,7 @@ impl TestBridge {
     fn turns_until_main_owns(&mut self, (poll, serving): (&PollLoop, &SocketThread)) {
         self.shared_turns((poll, serving), |test| {
             test.answer(&Body::BarrierReply);
-            serving.ownership.is_of_main()
+            serving.ownership.main_owns_sockets()
         });
     }
 }
@@ -190,7 +190,7 @@ fn the_order_is_kept_when_the_sockets_change_hands() {
         if turns % 50 == 0 {
             std::thread::sleep(Duration::from_millis(5));
         }
-        of_main += u32::from(serving.ownership.is_of_main());
+        of_main += u32::from(serving.ownership.main_owns_sockets());
         answered += test.answer(&Body::BarrierReply) as u32;
         answered == N - N / 100 && test.connections.sessions().all(|(_, s)| s.output_len() == 0)
     });

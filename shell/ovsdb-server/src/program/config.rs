@@ -38,7 +38,7 @@ impl Configuration {
     pub fn at_start(
         options: &Options,
         state: Option<&Path>,
-        leaves_folder: bool,
+        changes_directory: bool,
     ) -> Result<Configuration, String> {
         let names = options.databases.iter().map(|path| (path.display().to_string(), None));
         let mut configuration = Configuration {
@@ -46,7 +46,11 @@ impl Configuration {
             remotes: options.remotes.clone(),
             file: options.config_file.clone(),
             state: state.map(Path::to_owned),
-            base: if leaves_folder { std::env::current_dir().unwrap_or_default() } else { PathBuf::new() },
+            base: if changes_directory {
+                std::env::current_dir().unwrap_or_default()
+            } else {
+                PathBuf::new()
+            },
         };
         if configuration.file.is_some() {
             configuration.reread()?;
@@ -224,17 +228,17 @@ fn service_model(name: &str, json: &Json) -> Result<Option<String>, Error> {
         runtime::warn!(LOG, "Unrecognized database service model: '{model}'");
         members.raise(&format!("'{model}' is not a valid service model"));
     }
-    let mut follows = model == Some("relay");
+    let mut replicates = model == Some("relay");
     if model == Some("active-backup") {
-        follows = members.optional("backup", Kinds::BOOLEAN).and_then(Json::as_bool).unwrap_or(false);
+        replicates = members.optional("backup", Kinds::BOOLEAN).and_then(Json::as_bool).unwrap_or(false);
         members.optional("exclude-tables", Kinds::ARRAY);
     }
-    match follows {
+    match replicates {
         true => _ = members.required("source", Kinds::OBJECT),
         false => _ = members.optional("source", Kinds::OBJECT),
     }
     members.finish()?;
     // Model active-backup: unless this server is the backup, it is the active server, which works like a standalone
     // server.
-    Ok(model.filter(|model| follows || *model != "active-backup").map(str::to_owned))
+    Ok(model.filter(|model| replicates || *model != "active-backup").map(str::to_owned))
 }

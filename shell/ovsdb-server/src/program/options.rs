@@ -116,9 +116,9 @@ pub fn usage(dirs: &Dirs) -> String {
          db:DATABASE,TABLE,COLUMN):\n  -p, --private-key=FILE  file with private key\n  -c, --certificate=FILE  file with \
          certificate for private key\n  -C, --ca-cert=FILE      file with peer CA certificate\n  --bootstrap-ca-cert=FILE  \
          file with peer CA certificate to read or create\n  --ssl-protocols=PROTOS, --ssl-ciphers=CIPHERS, \
-         --ssl-ciphersuites=SUITES\n                          as OpenSSL writes them: a choice of what there is\n{}\nOther options:\n  \
-         --ovsdb-limits=NAME=NUMBER[,...]  what a client may ask for: bytes and JSON values of a\n                          \
-         message, operations of a transaction, sessions of a remote\n  --run COMMAND           run COMMAND as \
+         --ssl-ciphersuites=SUITES\n                          in the syntax of OpenSSL: a selection of those available\n{}\nOther options:\n  \
+         --ovsdb-limits=NAME=NUMBER[,...]  limits per client: bytes and\n                          JSON values of a message, operations of a \
+         transaction;\n                          sessions of a remote\n  --run COMMAND           run COMMAND as \
          subprocess then exit\n  --unixctl=SOCKET         override default control socket name\n  --config-file=FILE      \
          read remotes and databases from FILE\n  --no-dbs                do not use the default database\n  -h, \
          --help              display this help message\n  -V, --version           display version information\n",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn unsupported_options_are_errors() {
         for line in
             ["--sync-from=tcp:1.2.3.4", "--record", "--bogus", "--remote", "--config-file=x --remote=punix:a"]
         {

@@ -58,19 +58,19 @@ impl TestServer {
 
     /// Runs iterations until `condition` holds.
     fn run_until(&mut self, condition: impl Fn(&Server) -> bool) {
-        let patience = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while self.server.jobs.any_running() || !condition(&self.server) {
-            assert!(Instant::now() < patience, "the condition never holds");
+            assert!(Instant::now() < deadline, "the condition never holds");
             self.turn();
         }
     }
 
     /// The next reply, as text and tree; `None` if the server has closed the connection.
     fn reply(&mut self, stream: &mut UnixStream) -> Option<(usize, Json)> {
-        let patience = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let mut text = Vec::new();
         loop {
-            assert!(Instant::now() < patience, "no reply");
+            assert!(Instant::now() < deadline, "no reply");
             self.turn();
             let mut buffer = [0; 65536];
             match stream.read(&mut buffer) {

@@ -29,7 +29,7 @@ fn smaller() -> Json {
 }
 
 #[test]
-fn a_conversion_keeps_the_rows_and_tells_who_asked_to_know() {
+fn a_conversion_keeps_the_rows_and_notifies_change_aware_clients() {
     let scratch = Scratch::new();
     let (handle, socket) = serve(&scratch);
     let (mut aware, mut unaware) = (Client::connect(&socket), Client::connect(&socket));
@@ -65,9 +65,9 @@ fn a_conversion_keeps_the_rows_and_tells_who_asked_to_know() {
 }
 
 fn appears(socket: &Path, wanted: bool) {
-    let patience = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while UnixStream::connect(socket).is_ok() != wanted {
-        assert!(Instant::now() < patience, "{} does not become {wanted}", socket.display());
+        assert!(Instant::now() < deadline, "{} does not become {wanted}", socket.display());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -84,7 +84,7 @@ fn managers_are_remotes() {
         {"op": "insert", "table": "Open_vSwitch", "row": {"manager_options": ["named-uuid", "m"]}}]));
     appears(&second, true);
     let _guest = Client::connect(&second);
-    let patience = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let rows = client.transact(json!([
             {"op": "select", "table": "Manager", "where": [], "columns": ["is_connected", "status"]}]));
@@ -93,7 +93,7 @@ fn managers_are_remotes() {
             assert!(row["status"].to_string().contains("ACTIVE"), "{row}");
             break;
         }
-        assert!(Instant::now() < patience, "{row}");
+        assert!(Instant::now() < deadline, "{row}");
         std::thread::sleep(Duration::from_millis(50));
     }
     client.transact(json!([

@@ -151,9 +151,9 @@ impl Process {
             .arg(format!("--remote=punix:{}", socket.display()))
             .spawn()
             .unwrap();
-        let patience = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(20);
         while UnixStream::connect(socket).is_err() {
-            assert!(Instant::now() < patience, "the server does not come up");
+            assert!(Instant::now() < deadline, "the server does not come up");
             std::thread::sleep(Duration::from_millis(10));
         }
         Process(child)

@@ -167,8 +167,8 @@ fn a_file_that_grew_long_is_rewritten_and_goes_on() {
     }
     client.insert("b");
     // The new file is written in the background, and discarded if the server ends first.
-    let patience = Instant::now() + Duration::from_secs(20);
-    while fs::metadata(&path).unwrap().len() >= 10 << 20 && Instant::now() < patience {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::metadata(&path).unwrap().len() >= 10 << 20 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
     handle.stop();

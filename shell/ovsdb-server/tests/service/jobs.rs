@@ -131,7 +131,7 @@ fn a_transaction_that_fails_in_a_job_leaves_nothing() {
 }
 
 #[test]
-fn a_client_that_goes_during_its_job_takes_nothing_with_it() {
+fn a_client_that_disconnects_during_its_job_loses_its_locks() {
     let scratch = Scratch::new();
     let (_handle, socket) = serve(&scratch);
     let mut gone = Client::connect(&socket);
@@ -165,7 +165,7 @@ fn a_long_transaction_of_a_client_that_has_gone_is_dropped() {
 }
 
 #[test]
-fn limits_of_remotes_hold_and_harm_nobody_else() {
+fn limits_of_a_remote_do_not_affect_other_remotes() {
     let scratch = Scratch::new();
     let path = scratch.path("conf.db");
     let limits = Limits { operations: 10, sessions: 3, bytes: 100_000, values: 2000 };

@@ -121,5 +121,5 @@ fn locks_of_a_session_are_limited() {
     assert_eq!(b.call("lock", json!(["x".repeat(1024)])), Ok(json!({"locked": true})));
     let error = b.call("lock", json!(["x".repeat(1025)])).unwrap_err();
     assert_eq!(error["error"], "resources exhausted");
-    assert_eq!(error["details"], "lock: the name of a lock may have 1024 bytes");
+    assert_eq!(error["details"], "lock: the name of a lock may have at most 1024 bytes");
 }

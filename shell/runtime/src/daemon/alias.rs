@@ -29,7 +29,7 @@ impl Alias {
         if !is_same_file(&pid_link, pidfile)
             && let Ok(owner) = read_pidfile(&pid_link)
         {
-            return Err(format!("{} belongs to pid {owner}, which runs", pid_link.display()));
+            return Err(format!("{} belongs to the running process {owner}", pid_link.display()));
         }
         let mut alias = Alias::default();
         let control_link = rundir.join(format!("{name}.{}.ctl", std::process::id()));

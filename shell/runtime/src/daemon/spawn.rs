@@ -32,7 +32,7 @@ pub(super) fn detach(role: Role) -> Result<(), String> {
         }
         ForkResult::Parent(pid) => {
             drop(child_end);
-            if !is_ready(pipe) {
+            if !wait_until_ready(pipe) {
                 exit_with(wait_for(pid)?);
                 return Err(NOT_DETACHED.to_string());
             }
@@ -63,7 +63,7 @@ fn ready_pipe() -> Result<(OwnedFd, OwnedFd), String> {
 }
 
 /// Waits until the child is ready (true), or has ended before that (false).
-fn is_ready(pipe: OwnedFd) -> bool {
+fn wait_until_ready(pipe: OwnedFd) -> bool {
     File::from(pipe).read_exact(&mut [0]).is_ok()
 }
 
@@ -115,7 +115,7 @@ impl StartingChild {
 
     fn wait_started(self) -> Result<(Child, Started), String> {
         let StartingChild { mut child, pipe } = self;
-        if is_ready(pipe) {
+        if wait_until_ready(pipe) {
             return Ok((child, Started::Ready));
         }
         let status = child.wait().map_err(|e| format!("waitpid failed ({})", text(e)))?;

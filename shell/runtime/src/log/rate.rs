@@ -26,7 +26,9 @@ pub struct RateLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dropped {
     n: u32,
+    /// The first drop: in a bucket, its time in seconds; in a report, how many seconds ago it was.
     first_secs: u64,
+    /// The last drop, in the same form.
     last_secs: u64,
 }
 

@@ -38,9 +38,9 @@ pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &PortRowKey, view:
 fn frame(mac: Mac, vlan: u16) -> Vec<u8> {
     const RARP: [u8; 2] = [0x80, 0x35];
     /// Hardware type Ethernet, protocol type IPv4, the lengths of their addresses, opcode "request reverse".
-    const QUESTION: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 3];
+    const REQUEST_HEADER: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 3];
     let tag = if vlan == 0 { Vec::new() } else { [[0x81, 0x00], vlan.to_be_bytes()].concat() };
-    [&Mac::BROADCAST.0[..], &mac.0, &tag, &RARP, &QUESTION, &mac.0, &[0; 4], &mac.0, &[0; 4]].concat()
+    [&Mac::BROADCAST.0[..], &mac.0, &tag, &RARP, &REQUEST_HEADER, &mac.0, &[0; 4], &mac.0, &[0; 4]].concat()
 }
 
 #[cfg(test)]

@@ -114,24 +114,24 @@ fn configure(
         runtime::warn!(LOG, "{name}: Datapath does not support 'lb_output' action, disabled.");
         wanted.lb_output = false;
     }
-    let mut known = backer.link_aggregation.bonds.remove(key).unwrap_or_else(|| {
+    let mut port_bond = backer.link_aggregation.bonds.remove(key).unwrap_or_else(|| {
         let bond = Bond::new(wanted.clone(), stored().unwrap_or_default(), now);
         PortBond { bond, recirc: 0, view: Default::default(), links: None }
     });
-    known.bond.configure(wanted, now);
-    let gone: Vec<OfPort> = known.bond.links().map(|(port, _)| port).collect();
+    port_bond.bond.configure(wanted, now);
+    let gone: Vec<OfPort> = port_bond.bond.links().map(|(port, _)| port).collect();
     for port in gone.into_iter().filter(|port| members.iter().all(|(p, _)| p != port)) {
-        known.bond.remove_link(port, now);
+        port_bond.bond.remove_link(port, now);
     }
     let shares = row.bond.mode != Mode::ActiveBackup;
-    if shares && known.recirc == 0 {
+    if shares && port_bond.recirc == 0 {
         let bundle = bridge.bundle_id(&row.name);
-        known.recirc = backer.shared.freeze(Frozen::of_bond(bridge.id, bundle)).unwrap_or_default();
-    } else if !shares && known.recirc != 0 {
-        in_datapath::retire(backer, &mut known);
-        backer.shared.release(&[std::mem::take(&mut known.recirc)]);
+        port_bond.recirc = backer.shared.freeze(Frozen::of_bond(bridge.id, bundle)).unwrap_or_default();
+    } else if !shares && port_bond.recirc != 0 {
+        in_datapath::retire(backer, &mut port_bond);
+        backer.shared.release(&[std::mem::take(&mut port_bond.recirc)]);
     }
-    backer.link_aggregation.bonds.insert(key.clone(), known);
+    backer.link_aggregation.bonds.insert(key.clone(), port_bond);
 }
 
 fn configure_lacp(

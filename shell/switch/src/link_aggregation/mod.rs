@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `configure.rs` | configures bonds and LACP from rows |
-//! | `follow.rs` | in each turn: passes link states to bonds and LACP, and applies their choices of links |
+//! | `run.rs` | in each turn: passes link states to bonds and LACP, and applies their choices of links |
 //! | `in_datapath.rs` | bonds whose links the datapath selects without a second look-up |
 //! | `announce.rs` | announces the new link of stations to other switches |
 //! | `commands.rs` | `bond/*` and `lacp/*` commands |
@@ -12,8 +12,8 @@
 mod announce;
 mod commands;
 mod configure;
-mod follow;
 mod in_datapath;
+mod run;
 
 use bond::{Bond, View};
 use std::collections::BTreeMap;

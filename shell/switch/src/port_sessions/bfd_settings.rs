@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_told_and_the_default_holds() {
+    fn invalid_values_are_reported_and_the_default_applies() {
         let (settings, wrong) = read(&row(&[
             ("enable", "true"),
             ("min_tx", "0"),

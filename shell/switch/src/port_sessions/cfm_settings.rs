@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_leaves_the_default() {
+    fn invalid_values_leave_the_default() {
         assert_eq!(settings_of(7, &[], &[]), Settings { id: 7, ..Settings::default() });
         let keys =
             [("cfm_interval", "0"), ("cfm_ccm_vlan", "x"), ("cfm_opstate", "no"), ("cfm_extended", "true")];

@@ -7,10 +7,10 @@ use bridge::cfm::Status;
 use config::InterfaceConfig;
 use flow::Mac;
 use openflow::port::PortReason;
-use openflow_service::{Backing, Bridge, BridgePort, PortBfd, PortCfm, port_message};
+use openflow_service::{Backing, Bridge, BridgePort, PortBfd, PortCfm, port_description};
 use runtime::Module;
 use std::collections::BTreeMap;
-use translation::{PatchCounters, PortKey};
+use translation::{PatchAndTunnelCounters, PortKey};
 use units::Millis;
 use xlate::BridgeId;
 
@@ -18,7 +18,7 @@ static BFD: Module = Module::new("bfd");
 static CFM: Module = Module::new("cfm");
 
 /// What a session must know about its port: the address of the port, and the number of packets it has received.
-type Facts = (Mac, u64);
+type MacAndRxPackets = (Mac, u64);
 
 /// Creates, changes or removes the sessions of an interface that is a port, as its row requires.
 pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) {
@@ -27,13 +27,13 @@ pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &Interface
     let Some(backer) = switch.datapaths.of_bridge(running) else { return };
     let id = running.id;
     let Some(port) = running.port_named_mut(&interface.name) else { return };
-    let (at, old) = ((id, port.ofport), port_message(port));
+    let (at, old) = ((id, port.ofport), port_description(port));
     let facts = (port.hw_addr(), received(port, id, &backer.patches));
     configure_bfd(backer, port, at, interface, facts, now);
     configure_cfm(backer, port, at, interface, facts, now);
     // If `reported_state` is set, a port status message about the new port follows anyway and contains this change.
     if port.reported_state.is_none() {
-        let new = port_message(port);
+        let new = port_description(port);
         running.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
     }
 }
@@ -43,7 +43,7 @@ fn configure_bfd(
     port: &mut BridgePort,
     at: PortKey,
     row: &InterfaceConfig,
-    facts: Facts,
+    facts: MacAndRxPackets,
     now: Millis,
 ) {
     let Some((settings, wrong)) = bfd_settings::read(&row.bfd) else {
@@ -66,7 +66,7 @@ fn configure_cfm(
     port: &mut BridgePort,
     at: PortKey,
     row: &InterfaceConfig,
-    facts: Facts,
+    facts: MacAndRxPackets,
     now: Millis,
 ) {
     let configured = cfm_settings::read(row).and_then(|settings| {
@@ -97,7 +97,7 @@ pub(crate) fn forget_all(backer: &Backer, bridge: &Bridge) {
 }
 
 /// Number of packets that the port has received.
-pub(super) fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchCounters) -> u64 {
+pub(super) fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchAndTunnelCounters) -> u64 {
     match &mut port.backing {
         Backing::Device { netdev, .. } => netdev.stats().ok().and_then(|s| s.rx_packets).unwrap_or_default(),
         Backing::Patch { .. } | Backing::Tunnel { .. } => patches.get(bridge, port.ofport).rx_packets,

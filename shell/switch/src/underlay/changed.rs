@@ -46,7 +46,7 @@ impl Switch {
     /// Removes the neighbours of a bridge, or (`None`) of all bridges.
     pub fn flush_neighbours(&mut self, bridge: Option<&str>) {
         if self.underlay.neighbours.flush(bridge) {
-            self.mark_all_dirty();
+            self.mark_all_datapaths_changed();
         }
     }
 

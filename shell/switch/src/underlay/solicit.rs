@@ -24,7 +24,7 @@ impl Switch {
     }
 
     /// Sends packets whose next hop is now known.
-    pub(crate) fn release(&mut self, kind: &str, packets: &[HeldPacket]) {
+    pub(crate) fn send_held_packets(&mut self, kind: &str, packets: &[HeldPacket]) {
         let now = self.clock.now();
         let Some(backer) = self.datapaths.of(kind) else { return };
         let published = backer.shared.published();

@@ -1,4 +1,4 @@
-//! The Port rows of a datapath that run LACP, with their links. In this file, *port* means a Port row; its interfaces are the links.
+//! The Port rows of a datapath that run LACP, with their links (the interfaces of a row).
 //!
 //! **Threads**: the threads that receive messages, the timer thread, and the main thread. A lock is held for one operation,
 //! which neither sends nor logs.
@@ -23,7 +23,7 @@ const ETHERNET_LEN: usize = 14;
 /// A Port row: its bridge and its name.
 pub type PortRowKey = (BridgeId, String);
 
-/// The ports of a datapath that run LACP.
+/// The Port rows of a datapath that run LACP.
 pub struct LacpPortRows {
     state: ProtocolState<Inner>,
 }
@@ -53,7 +53,7 @@ pub struct LinkSetup {
     pub carrier: bool,
 }
 
-/// The state that LACP reports about a port.
+/// The state that LACP reports about a Port row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Whether any link is attached.
@@ -63,17 +63,17 @@ pub struct Report {
 }
 
 impl LacpPortRows {
-    /// No ports.
+    /// No Port rows.
     pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>) -> LacpPortRows {
         LacpPortRows { state: ProtocolState::new(Inner::default(), shared, wakeup) }
     }
 
-    /// Whether there are no ports.
+    /// Whether there are no Port rows.
     pub fn is_empty(&self) -> bool {
         self.state.is_empty()
     }
 
-    /// Adds or reconfigures a port.
+    /// Adds or reconfigures a Port row.
     pub fn configure(&self, key: &PortRowKey, settings: Settings, links: Vec<LinkSetup>, now: Millis) {
         self.with(|inner| {
             let new =
@@ -100,7 +100,7 @@ impl LacpPortRows {
         self.state.wake_timers();
     }
 
-    /// The keys of all ports.
+    /// The keys of all Port rows.
     pub fn keys(&self) -> Vec<PortRowKey> {
         if self.is_empty() {
             return Vec::new();
@@ -108,7 +108,7 @@ impl LacpPortRows {
         self.with(|inner| inner.all.keys().cloned().collect())
     }
 
-    /// Removes a port.
+    /// Removes a Port row.
     pub fn forget(&self, key: &PortRowKey) {
         self.with(|inner| {
             inner.all.remove(key);
@@ -140,7 +140,7 @@ impl LacpPortRows {
         self.with(|inner| inner.all.values().filter_map(|g| g.aggregation.deadline()).min())
     }
 
-    /// Runs the timers; returns the frames to send and their ports.
+    /// Runs the timers; returns the frames to send and their links.
     pub fn take_due(&self, now: Millis) -> Vec<(PortKey, Vec<u8>)> {
         if self.is_empty() {
             return Vec::new();
@@ -199,7 +199,7 @@ impl LacpPortRows {
         })
     }
 
-    /// Applies `work` to the port of a link, reports changes, and wakes the timer thread.
+    /// Applies `work` to the Port row of a link, reports changes, and wakes the timer thread.
     fn change(&self, at: PortKey, work: impl FnOnce(&mut LacpPortRow, OfPort)) {
         let changed_reports = self.with(|inner| {
             let key = inner.by_link.get(&at)?;

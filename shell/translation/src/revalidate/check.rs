@@ -49,7 +49,7 @@ impl Comparison {
     /// Text of the actions that the megaflow should have, for the log.
     pub fn wanted(&self) -> String {
         match self {
-            Comparison::Right(_) | Comparison::TooWide => "that".to_owned(),
+            Comparison::Right(_) | Comparison::TooWide => "the same".to_owned(),
             Comparison::Wrong { wanted, .. } => actions_text(wanted.megaflow_actions(), &NoNames),
             Comparison::Unwanted => "not to be cached".to_owned(),
         }

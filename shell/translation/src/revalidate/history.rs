@@ -51,7 +51,7 @@ impl History {
         let consulted =
             dependencies.as_ref().map_or("unknown".to_owned(), |dependencies| dependencies.text(&name));
         let mut line = format!(
-            "megaflow {} was wrong and is repaired: it did {}, and should do {}; {}; its translation consulted: {consulted}; \
+            "megaflow {} was wrong and is repaired: its actions were {}, and should be {}; {}; its translation consulted: {consulted}; \
              changes since it was made, the newest first: ",
             ufid_text(flow.ufid),
             actions_text(&flow.actions, &NoNames),
@@ -83,7 +83,7 @@ impl History {
                 let found = if dependencies.is_none_or(|dependencies| affects(dependencies, change, flow)) {
                     ""
                 } else {
-                    ", not by it"
+                    ", does not affect it"
                 };
                 parts.push(format!("{} ({ago} ms ago{found})", change.text(name)));
             }
@@ -104,7 +104,7 @@ fn cut(mut line: String) -> String {
     if line.len() > LINE_MAX {
         let end = (0..=LINE_MAX).rev().find(|i| line.is_char_boundary(*i)).unwrap_or(0);
         line.truncate(end);
-        line += "... (cut)";
+        line += "... (truncated)";
     }
     line
 }

@@ -229,7 +229,8 @@ impl Rounds {
     /// snapshot has been published, differences are expected and not reported.
     pub(super) fn sweep(&mut self, settled: u64, now: Millis) {
         let published = self.shared.published();
-        let no_change_pending = || published.version == settled && !self.shared.live.is_ahead();
+        let no_change_pending =
+            || published.version == settled && !self.shared.live.has_undelivered_changes();
         // The suspects of the previous step are checked a second time, so that a change that came during the first check is
         // not reported as a bug.
         let suspects = std::mem::take(&mut self.sweep_suspects);

@@ -251,7 +251,7 @@ struct RevalidatorThread {
     channel: Arc<Channel>,
     clock: Clock,
     rounds: Rounds,
-    /// The version up to which revalidation was complete when no further change was queued.
+    /// The last version at which revalidation was complete and no further change was queued.
     settled: u64,
     /// When the current round over all megaflows began.
     round_began: Option<Instant>,
@@ -279,7 +279,7 @@ impl RevalidatorThread {
     }
 
     fn run(mut self) {
-        runtime::debug!(LOG, "revalidating beside the main loop");
+        runtime::debug!(LOG, "the revalidator thread has started");
         while let Some(work) = self.next() {
             runtime::ordered_panic::panic_if_ordered();
             let now = self.clock.now();

@@ -7,7 +7,7 @@ use crate::protocol_state::{PortKey, ProtocolState, log_level};
 use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
-use bridge::spanning_tree::{Event, Flush, Link, Pairs, PortSetup, PortTree, Protocol, Settings, Tree};
+use bridge::spanning_tree::{Event, Flush, Link, Pairs, PortSetup, PortTreeState, Protocol, Settings, Tree};
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -180,7 +180,7 @@ impl Trees {
     }
 
     /// The state of a port; `None` if the port takes no part in a spanning tree.
-    pub fn state_of(&self, at: PortKey) -> Option<PortTree> {
+    pub fn state_of(&self, at: PortKey) -> Option<PortTreeState> {
         self.state.with(|inner| inner.all.get(&at.0)?.tree.state(at.1))
     }
 

@@ -25,8 +25,8 @@ pub struct Coalescing {
     served: AtomicU64,
     /// When the present measurement began, in nanoseconds of a monotonic clock.
     since: AtomicU64,
-    /// Upcalls in the time of a pause, as last measured.
-    rate: AtomicU64,
+    /// The rate of upcalls as last measured: upcalls per [`PAUSE`].
+    upcalls_per_pause: AtomicU64,
     /// Number of handlers that are pausing.
     pausing: AtomicUsize,
 }
@@ -47,9 +47,9 @@ impl Coalescing {
         {
             let served = u128::from(self.served.swap(0, Ordering::Relaxed));
             let rate = served * PAUSE.as_nanos() / u128::from(passed);
-            self.rate.store(u64::try_from(rate).unwrap_or(u64::MAX), Ordering::Relaxed);
+            self.upcalls_per_pause.store(u64::try_from(rate).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
-        self.rate.load(Ordering::Relaxed) >= UPCALLS_PER_PAUSE_MIN
+        self.upcalls_per_pause.load(Ordering::Relaxed) >= UPCALLS_PER_PAUSE_MIN
     }
 
     /// Pauses; upcalls that are queued meanwhile are served afterwards.

@@ -8,7 +8,7 @@
 //! | 4. receive | `translator.rs` (`miss`) | the bridge and in port are looked up in the snapshot |
 //! | 5. translate | `translator.rs` (`translate`), `core/xlate` | the OpenFlow tables are walked: datapath actions, mask, dependencies |
 //! | 6. effects | `translator.rs` (`carry_out`) | a station is learned; side effects for the main thread are queued (`side_effect.rs`) |
-//! | 7. answer | `translator.rs` (`translation`), `owner.rs` | it has actions, mask, and the rules and ports that count the megaflow's packets |
+//! | 7. answer | `translator.rs` (`datapath_translation`), `owner.rs` | the answer is made: actions, mask, owner (rules and ports that count) |
 //! | 8. install | `core/datapath/src/upcall_server.rs` (`publish`) | the megaflow is published, and the answer goes to the worker |
 //! | 9. continue | `core/datapath/src/path/answers.rs` | the worker executes the parked packet, and looks up the packets behind it |
 //!

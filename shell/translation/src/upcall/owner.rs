@@ -1,7 +1,7 @@
 //! The owner of a megaflow in the control half: the statistics targets that count the megaflow's packets (OpenFlow rules,
 //! ports and others), and the megaflow's references to frozen states.
 
-use crate::patch_counters::PatchCounters;
+use crate::patch_and_tunnel_counters::PatchAndTunnelCounters;
 use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
@@ -16,29 +16,29 @@ use xlate::{BridgeId, BridgeView, StatsTarget};
 /// The owner of a megaflow. Made from a translation, and dropped with its megaflow.
 pub struct Owner {
     shared: Arc<SharedState>,
-    patches: Arc<PatchCounters>,
+    patches: Arc<PatchAndTunnelCounters>,
     stats_targets: Box<[StatsTarget]>,
     recircs: Box<[u32]>,
     /// The side effects of the packet that caused the megaflow were carried out. So if the first update of statistics
     /// counts only this packet, its learning is not repeated.
-    fresh: AtomicBool,
+    side_effects_done: AtomicBool,
 }
 
 impl Owner {
-    /// Creates the owner for the result of a translation. `fresh`: the side effects of a packet were carried out.
+    /// Creates the owner for the result of a translation. `side_effects_done`: the side effects of a packet were carried out.
     pub fn new(
         shared: &Arc<SharedState>,
-        patches: &Arc<PatchCounters>,
+        patches: &Arc<PatchAndTunnelCounters>,
         stats_targets: Vec<StatsTarget>,
         recircs: Vec<u32>,
-        fresh: bool,
+        side_effects_done: bool,
     ) -> Owner {
         Owner {
             shared: Arc::clone(shared),
             patches: Arc::clone(patches),
             stats_targets: stats_targets.into(),
             recircs: recircs.into(),
-            fresh: AtomicBool::new(fresh),
+            side_effects_done: AtomicBool::new(side_effects_done),
         }
     }
 
@@ -51,7 +51,7 @@ impl Owner {
     fn update_next_hop(&self, target: &StatsTarget, used: Millis) {
         match target {
             StatsTarget::Neighbour { bridge, ip } => self.shared.neighbours.lock().renew(bridge, *ip, used),
-            StatsTarget::NeighbourSeen { bridge, ip, mac } => {
+            StatsTarget::NeighbourLearned { bridge, ip, mac } => {
                 self.shared.note_neighbour(bridge, *ip, *mac, used)
             }
             StatsTarget::Solicit(solicitation) => {
@@ -67,7 +67,7 @@ impl Owner {
         tables: &mut CreditedTables<'_>,
         delta: &FlowStats,
         used: Millis,
-        fresh: bool,
+        side_effects_done: bool,
     ) {
         match target {
             StatsTarget::Match { bridge, rule } => {
@@ -81,16 +81,16 @@ impl Owner {
                     table.credit_missed(delta.packets);
                 }
             }
-            StatsTarget::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
+            StatsTarget::InternalRule(rule) => rule.credit(delta.packets, delta.bytes, used),
             StatsTarget::Group { group, bucket } => {
                 group.credit(bucket.map(|i| i as usize), delta.packets, delta.bytes)
             }
             StatsTarget::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
-            StatsTarget::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
+            StatsTarget::Tunnel { at, out } => self.patches.credit_tunnel(*at, *out, delta),
             StatsTarget::Bond { tally, bucket } => tally.credit(*bucket, delta.packets, delta.bytes),
             StatsTarget::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
             // The side effects of the first packet have done this already.
-            StatsTarget::Mac { .. } | StatsTarget::Learn(_) if fresh => {}
+            StatsTarget::Mac { .. } | StatsTarget::Learn(_) if side_effects_done => {}
             StatsTarget::Mac { bridge, observation } => {
                 if let Some(macs) = tables.published.macs.get(bridge) {
                     macs.learn(&self.shared.live, *bridge, observation, used);
@@ -105,8 +105,10 @@ impl Owner {
                 let delta = Delta { packets, bytes, tcp_flags, used };
                 self.shared.exporters.netflow(bridge.0, (*key, *output), delta);
             }
-            StatsTarget::NeighbourSeen { .. } | StatsTarget::Solicit(_) if fresh => {}
-            StatsTarget::NeighbourSeen { .. } | StatsTarget::Solicit(_) | StatsTarget::Neighbour { .. } => {
+            StatsTarget::NeighbourLearned { .. } | StatsTarget::Solicit(_) if side_effects_done => {}
+            StatsTarget::NeighbourLearned { .. }
+            | StatsTarget::Solicit(_)
+            | StatsTarget::Neighbour { .. } => {
                 self.update_next_hop(target, used);
             }
             StatsTarget::FinTimeout(_) | StatsTarget::LengthChange { .. } => {}
@@ -146,7 +148,7 @@ impl FlowOwner for Owner {
         if delta.packets == 0 {
             return;
         }
-        let fresh = self.fresh.swap(false, Ordering::Relaxed) && delta.packets == 1;
+        let side_effects_done = self.side_effects_done.swap(false, Ordering::Relaxed) && delta.packets == 1;
         let used = delta.used.unwrap_or_default();
         let published = self.shared.published_for_packet();
         let mut tables = CreditedTables { published: &published, last: None };
@@ -157,7 +159,7 @@ impl FlowOwner for Owner {
                 longer += by;
             }
             let bytes = delta.bytes.saturating_add_signed(longer.saturating_mul(delta.packets as i64));
-            self.credit_target(target, &mut tables, &FlowStats { bytes, ..*delta }, used, fresh);
+            self.credit_target(target, &mut tables, &FlowStats { bytes, ..*delta }, used, side_effects_done);
         }
     }
 

@@ -99,7 +99,7 @@ fn continuation(state: &Frozen, port: PortNo) -> Continuation {
     let mut actions: Vec<(u8, u64, Vec<Action>)> = Vec::new();
     for step in &state.steps {
         match step {
-            FrozenStep::ActionsOf { table, cookie } => actions.push((*table, *cookie, Vec::new())),
+            FrozenStep::UnrollXlate { table, cookie } => actions.push((*table, *cookie, Vec::new())),
             FrozenStep::Do(action) => match actions.last_mut() {
                 Some((_, _, list)) => list.push(action.clone()),
                 None => actions.push((0, 0, vec![action.clone()])),
@@ -124,7 +124,7 @@ pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
     let bridge = u32::try_from(c.bridge).map_err(|_| OfError::NxrStale)?;
     let mut steps = Vec::new();
     for (table, cookie, list) in c.actions {
-        steps.push(FrozenStep::ActionsOf { table, cookie });
+        steps.push(FrozenStep::UnrollXlate { table, cookie });
         steps.extend(list.into_iter().map(FrozenStep::Do));
     }
     if steps.is_empty() {
@@ -191,7 +191,7 @@ mod tests {
             stack: vec![vec![0, 0, 0, 9]],
             conntracked: false,
             mirrored: 2,
-            steps: vec![FrozenStep::ActionsOf { table: 1, cookie: 5 }, output(1), output(2)],
+            steps: vec![FrozenStep::UnrollXlate { table: 1, cookie: 5 }, output(1), output(2)],
             action_set: vec![Action::output(OfPort(4))],
             userdata: Vec::new(),
         };

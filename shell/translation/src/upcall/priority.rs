@@ -44,15 +44,15 @@ impl HandlerPriority {
         self.rounds += 1;
         if self.usual.is_some()
             && self.rounds.is_multiple_of(ROUNDS_PER_READING)
-            && self.is_long(thread_time())
+            && self.mark_low_if_long(thread_time())
         {
             // Failure is not expected: `usual` is set only if such calls succeeded in `new`.
             let _ = setpriority_process(None, LOW_NICE);
         }
     }
 
-    /// Returns true once, when the work has lasted for [`LONG_WORK_NS`].
-    fn is_long(&mut self, now: u64) -> bool {
+    /// Returns true once, when the work has lasted for [`LONG_WORK_NS`]: the caller then lowers the priority.
+    fn mark_low_if_long(&mut self, now: u64) -> bool {
         let work_began = *self.work_began.get_or_insert(now);
         if self.is_low || now.wrapping_sub(work_began) < LONG_WORK_NS {
             return false;
@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn only_long_work_counts_and_only_once() {
         let mut priority = HandlerPriority { usual: None, rounds: 0, work_began: None, is_low: false };
-        assert!(!priority.is_long(1000));
-        assert!(!priority.is_long(LONG_WORK_NS));
-        assert!(priority.is_long(1000 + LONG_WORK_NS));
-        assert!(!priority.is_long(1001 + LONG_WORK_NS));
+        assert!(!priority.mark_low_if_long(1000));
+        assert!(!priority.mark_low_if_long(LONG_WORK_NS));
+        assert!(priority.mark_low_if_long(1000 + LONG_WORK_NS));
+        assert!(!priority.mark_low_if_long(1001 + LONG_WORK_NS));
         priority.queue_emptied();
-        assert!(!priority.is_long(1002 + LONG_WORK_NS));
-        assert!(priority.is_long(1002 + 2 * LONG_WORK_NS));
+        assert!(!priority.mark_low_if_long(1002 + LONG_WORK_NS));
+        assert!(priority.mark_low_if_long(1002 + 2 * LONG_WORK_NS));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! with the packet. One such report is not a bug: if two rules of equal priority match the packet, the actions of either
 //! rule are right (OpenFlow 1.5.1, section 5.3).
 //!
-//! **Threads**: [`UpcallTranslator::shadow_check`] on workers, [`confirm`] on the main thread.
+//! **Threads**: [`UpcallTranslator::shadow_check`] on workers, [`confirm_suspect`] on the main thread.
 
 use crate::published::PublishedState;
 use crate::side_effect::SideEffect;
@@ -56,7 +56,7 @@ impl UpcallTranslator {
         self.shadow_checks.checked.fetch_add(1, Ordering::Relaxed);
         let published = self.shared.published();
         if !matches(flow, megaflow) {
-            report(self, packet, megaflow, "another megaflow's: this one does not match it");
+            report(self, packet, megaflow, "that it does not match");
         } else if difference(self, &published, flow, &megaflow.actions).is_some() {
             self.shared.enqueue(SideEffect::Suspect(Box::new(SuspectMegaflow {
                 version: published.version,
@@ -71,7 +71,7 @@ impl UpcallTranslator {
 
 /// Checks a packet again on the main thread, and logs a bug if the actions still differ. `unsettled`: revalidation is not
 /// complete, so the check has no result.
-pub fn confirm(
+pub fn confirm_suspect(
     translator: &UpcallTranslator,
     datapath: &Datapath,
     unsettled: bool,
@@ -86,18 +86,19 @@ pub fn confirm(
         return;
     };
     if let Some(wanted) = difference(translator, &published, &suspect.flow, &megaflow.actions) {
-        report(translator, &suspect.packet, &megaflow, &wanted);
+        report(translator, &suspect.packet, &megaflow, &format!("whose actions should be {wanted}"));
     }
 }
 
-fn report(translator: &UpcallTranslator, packet: &[u8], megaflow: &DpFlow, wanted: &str) {
+/// Counts and logs a packet that was forwarded by the wrong megaflow or with wrong actions. `which`: the relative clause about the packet.
+fn report(translator: &UpcallTranslator, packet: &[u8], megaflow: &DpFlow, which: &str) {
     translator.shadow_checks.wrong.fetch_add(1, Ordering::Relaxed);
-    let did = dpif::text::actions_text(&megaflow.actions, &NoNames);
+    let actions = dpif::text::actions_text(&megaflow.actions, &NoNames);
     let hex: String = packet.iter().map(|b| format!("{b:02x}")).collect();
     runtime::warn_rl!(
         LOG,
         LIMIT,
-        "{}: megaflow {} did {did} with a packet whose actions are {wanted}: {hex}",
+        "{}: megaflow {} (actions {actions}) was used for a packet {which}: {hex}",
         translator.name,
         dpif::text::ufid_text(megaflow.ufid)
     );

@@ -8,7 +8,7 @@ use crate::cfm;
 use crate::command_settings::CommandSettings;
 use crate::lacp::port_rows::LacpPortRows;
 use crate::lldp;
-use crate::patch_counters::PatchCounters;
+use crate::patch_and_tunnel_counters::PatchAndTunnelCounters;
 use crate::published::PublishedState;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
@@ -37,8 +37,8 @@ static LOOP_LIMIT: RateLimit = RateLimit::new(1, 1);
 pub struct UpcallTranslator {
     /// State shared with the main thread.
     pub shared: Arc<SharedState>,
-    /// Counters of patch ports.
-    pub patches: Arc<PatchCounters>,
+    /// Counters of patch ports and tunnel ports.
+    pub patches: Arc<PatchAndTunnelCounters>,
     /// Settings made by commands.
     pub command_settings: CommandSettings,
     /// The datapath's name, for the log.
@@ -64,7 +64,7 @@ impl UpcallTranslator {
     pub fn new(
         kind: &str,
         shared: Arc<SharedState>,
-        patches: Arc<PatchCounters>,
+        patches: Arc<PatchAndTunnelCounters>,
         seed: u64,
     ) -> UpcallTranslator {
         let wakeup = Arc::default();
@@ -157,7 +157,7 @@ impl UpcallTranslator {
     }
 
     /// Logs a trace of a translation that reached a limit because of a resubmit loop, at most once a minute: such loops are
-    /// hard to find otherwise. The packet is translated again for the trace, with the same limits; the trace is cut after 1 MB.
+    /// hard to find otherwise. The packet is translated again for the trace, with the same limits; the trace is truncated after 1 MiB.
     fn log_loop(&self, published: &PublishedState, bridge: BridgeId, flow: &Flow, packet: &[u8]) {
         let input = Input {
             bridge,
@@ -208,7 +208,7 @@ impl UpcallTranslator {
         // No megaflow is installed in two cases: for messages of the switch's own protocols, because each message must be
         // translated; and if the translation forbids it.
         let install = !output.slow.intersects(SlowReason::PROTOCOLS) && !output.avoid_caching;
-        let dependency_set = self.shared.number(&output.dependencies);
+        let dependency_set = self.shared.dependency_set_number(&output.dependencies);
         let slow_path = (install && !output.slow.is_empty()).then(|| output.megaflow_actions().into());
         let actions = output.packet_actions();
         let owner =
@@ -299,7 +299,7 @@ fn bridge_and_flow(
 fn unassociated(published: &PublishedState, flow: &Flow) -> Translation {
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO };
     let tunnel = match bridge::tunnel::is_tunnelled(&flow.tunnel) {
-        true => published.snapshot.mask_of_no_tunnel(flow),
+        true => published.snapshot.mask_without_tunnel_port(flow),
         false => Tunnel::default(),
     };
     Translation {

@@ -111,7 +111,7 @@ fn a_connection_that_does_not_last_keeps_the_wait_growing() {
     for _ in 0..4 {
         assert_eq!(r.run(now), Some(Action::Connect));
         r.connected(now);
-        r.disconnected(now, Loss::Closed);
+        r.disconnected(now, DisconnectReason::Closed);
         waits.push(r.backoff_ms());
         now = r.deadline(now).unwrap();
     }
@@ -120,7 +120,7 @@ fn a_connection_that_does_not_last_keeps_the_wait_growing() {
     r.connected(now);
     now = Millis(now.0 + 8000);
     r.activity(now);
-    r.disconnected(now, Loss::Error("Connection reset by peer".into()));
+    r.disconnected(now, DisconnectReason::Error("Connection reset by peer".into()));
     assert_eq!(r.backoff_ms(), 1000);
     assert_eq!(lines(&mut r).last().unwrap(), "x: connection dropped (Connection reset by peer)");
 }
@@ -130,7 +130,7 @@ fn an_accepted_connection_is_not_made_again() {
     let mut r = Reconnect::accepted("unix#0", Wording::OpenFlow, Millis(0));
     r.connected(Millis(10));
     assert_eq!(r.run(Millis(5010)), Some(Action::Probe));
-    r.disconnected(Millis(5011), Loss::Closed);
+    r.disconnected(Millis(5011), DisconnectReason::Closed);
     assert_eq!((r.state(), r.deadline(Millis(9999))), (State::Void, None));
     assert!(lines(&mut r).is_empty());
 }
@@ -175,7 +175,7 @@ proptest! {
             match event {
                 0 => r.connected(now),
                 1 => r.connect_failed(now, &refused()),
-                2 => r.disconnected(now, Loss::Closed),
+                2 => r.disconnected(now, DisconnectReason::Closed),
                 3 => r.activity(now),
                 4 => r.force_reconnect(),
                 _ => _ = r.run(now),

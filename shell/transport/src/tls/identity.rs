@@ -3,8 +3,8 @@
 //! The component that reads the settings (command line, table SSL) sets the files; then any thread may use the identity.
 //! Files are read when they are set, and again after they change on disk.
 
-use super::choice;
 use super::trust::ChainOnly;
+use super::versions_and_ciphers;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -110,9 +110,9 @@ fn read(files: &Files) -> Result<Configs, String> {
     configured(&files.certificate, "Certificate")?;
     configured(&files.ca_cert, "CA certificate")?;
     let mut provider = ring::default_provider();
-    choice::restrict(&mut provider, &files.ciphers, &files.ciphersuites);
+    versions_and_ciphers::restrict(&mut provider, &files.ciphers, &files.ciphersuites);
     let provider = Arc::new(provider);
-    let versions = choice::versions(&files.protocols)?;
+    let versions = versions_and_ciphers::versions(&files.protocols)?;
     let key =
         PrivateKeyDer::from_pem_file(&files.private_key).map_err(|e| file_error(&files.private_key, &e))?;
     let chain = certificates(&files.certificate)?;

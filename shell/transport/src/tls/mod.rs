@@ -6,16 +6,16 @@
 //!
 //! * [`identity`]: the configuration, built from files, and again when they change.
 //! * `options`: the TLS options of all programs.
-//! * `choice`: versions and ciphers.
+//! * `versions_and_ciphers`: versions and ciphers.
 //! * `subject`: the name in a certificate.
 //! * [`session`]: one connection: handshake, reading, writing, and storing the authority's certificate. Never blocks.
 
-mod choice;
 pub mod identity;
 mod options;
 pub(crate) mod session;
 mod subject;
 mod trust;
+mod versions_and_ciphers;
 
 pub use identity::{Files, TlsSettings, configure};
 pub use options::option;

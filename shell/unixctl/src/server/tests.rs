@@ -149,7 +149,7 @@ fn client_and_server_over_a_file() {
 fn the_client_gives_up_when_time_is_up() {
     let (ours, mut theirs) = Stream::pair().unwrap();
     let soon = Some(Instant::now() + Duration::from_millis(30));
-    let mut c = Client::from_stream(transport::WaitingStream::over(ours, soon));
+    let mut c = Client::from_stream(transport::BlockingStream::over(ours, soon));
     assert_eq!(c.call("version", &[]).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(received(&mut theirs).contains("version"));
 }

@@ -135,7 +135,7 @@ impl FromGuest {
         } else if self.device.iommu {
             // A ring that waits for a translation continues without a kick.
             match self.device.continuation(number) {
-                Some(event) => kick.watch_too(event),
+                Some(event) => kick.watch_switch_eventfd(event),
                 None => return false,
             }
         }

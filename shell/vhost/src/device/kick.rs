@@ -46,8 +46,8 @@ impl Kick {
         watched
     }
 
-    /// Watches also this eventfd, which the guest does not have.
-    pub fn watch_too(&self, event: &OwnedFd) {
+    /// Also watches this eventfd of the switch, by which the serving thread wakes the worker.
+    pub fn watch_switch_eventfd(&self, event: &OwnedFd) {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         // Fails if it is watched already.
         let _ = epoll::add(&self.epoll, event, epoll::EventData::new_u64(0), flags);

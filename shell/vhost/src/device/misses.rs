@@ -14,7 +14,7 @@ const SENT_MAX: usize = 128;
 
 /// A missing page, and the number of the ring that misses it.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct PageRequest {
     miss: Miss,
     ring: usize,
 }
@@ -22,21 +22,21 @@ struct Wanted {
 /// The missing translations of one guest.
 #[derive(Debug, Default)]
 pub(crate) struct MissingPages {
-    unsent: VecDeque<Wanted>,
-    sent: VecDeque<Wanted>,
+    unsent: VecDeque<PageRequest>,
+    sent: VecDeque<PageRequest>,
 }
 
 impl MissingPages {
     /// Adds a page that a ring misses, unless it was requested already. Returns false if the list is full.
-    pub fn want(&mut self, ring: usize, miss: Miss) -> bool {
-        let is_requested = |Wanted { miss: other, .. }: &Wanted| {
+    pub fn request_translation(&mut self, ring: usize, miss: Miss) -> bool {
+        let is_requested = |PageRequest { miss: other, .. }: &PageRequest| {
             other.page == miss.page && other.access.includes(miss.access)
         };
         if self.sent.iter().any(is_requested) {
             return true;
         }
         // Different accesses to one page are requested together: some front-ends grant only what was requested.
-        if let Some(Wanted { miss: other, .. }) =
+        if let Some(PageRequest { miss: other, .. }) =
             self.unsent.iter_mut().find(|other| other.miss.page == miss.page)
         {
             other.access = other.access.with(miss.access);
@@ -44,7 +44,7 @@ impl MissingPages {
         }
         let has_room = self.unsent.len() < UNSENT_MAX;
         if has_room {
-            self.unsent.push_back(Wanted { miss, ring });
+            self.unsent.push_back(PageRequest { miss, ring });
         }
         has_room
     }
@@ -66,7 +66,7 @@ impl MissingPages {
     /// granted. Front-ends answer the requests for a page in the order in which they were sent, so only the oldest request for each page is checked.
     pub fn answered(&mut self, range: IovaRange, granted: Access) -> Result<(), usize> {
         let (mut pages, mut denied) = (Vec::new(), Ok(()));
-        self.sent.retain(|Wanted { miss, ring }| {
+        self.sent.retain(|PageRequest { miss, ring }| {
             if !range.contains(miss.page) {
                 return true;
             }
@@ -78,7 +78,7 @@ impl MissingPages {
             !is_granted
         });
         self.unsent
-            .retain(|Wanted { miss, .. }| !(range.contains(miss.page) && granted.includes(miss.access)));
+            .retain(|PageRequest { miss, .. }| !(range.contains(miss.page) && granted.includes(miss.access)));
         denied
     }
 
@@ -111,32 +111,41 @@ mod tests {
     #[test]
     fn each_page_is_requested_once_until_it_is_answered() {
         let mut missing = MissingPages::default();
-        assert!(missing.want(0, miss(1, Access::READ)) && missing.want(0, miss(2, Access::READ)));
-        assert!(missing.want(1, miss(1, Access::READ)) && missing.want(1, miss(1, Access::WRITE)));
+        assert!(
+            missing.request_translation(0, miss(1, Access::READ))
+                && missing.request_translation(0, miss(2, Access::READ))
+        );
+        assert!(
+            missing.request_translation(1, miss(1, Access::READ))
+                && missing.request_translation(1, miss(1, Access::WRITE))
+        );
         assert_eq!(missing.next(), Some(miss(1, Access::BOTH)));
-        assert!(missing.want(0, miss(1, Access::WRITE)));
+        assert!(missing.request_translation(0, miss(1, Access::WRITE)));
         assert_eq!((missing.next(), missing.next()), (Some(miss(2, Access::READ)), None));
         assert_eq!(
             (missing.answered(page(1), Access::BOTH), missing.answered(page(3), Access::READ)),
             (Ok(()), Ok(()))
         );
-        assert!(missing.want(0, miss(2, Access::READ)) && missing.next().is_none());
-        assert!(missing.want(0, miss(1, Access::READ)));
+        assert!(missing.request_translation(0, miss(2, Access::READ)) && missing.next().is_none());
+        assert!(missing.request_translation(0, miss(1, Access::READ)));
         assert_eq!(missing.next(), Some(miss(1, Access::READ)));
         missing.forget(page(1));
-        assert!(missing.want(0, miss(2, Access::READ)) && missing.want(0, miss(1, Access::READ)));
+        assert!(
+            missing.request_translation(0, miss(2, Access::READ))
+                && missing.request_translation(0, miss(1, Access::READ))
+        );
         assert_eq!((missing.next(), missing.next()), (Some(miss(1, Access::READ)), None));
         missing.clear();
-        assert!(missing.want(0, miss(2, Access::READ)) && missing.next().is_some());
+        assert!(missing.request_translation(0, miss(2, Access::READ)) && missing.next().is_some());
     }
 
     #[test]
     fn an_access_that_is_not_granted_is_noticed() {
         let mut missing = MissingPages::default();
-        missing.want(3, miss(1, Access::READ));
+        missing.request_translation(3, miss(1, Access::READ));
         missing.next();
         // The answer to the first request comes after the second was sent.
-        missing.want(2, miss(1, Access::WRITE));
+        missing.request_translation(2, miss(1, Access::WRITE));
         assert_eq!(missing.next(), Some(miss(1, Access::BOTH)));
         assert_eq!(missing.answered(page(1), Access::READ), Ok(()));
         assert_eq!(missing.answered(page(1), Access::READ), Err(2));
@@ -146,7 +155,7 @@ mod tests {
     fn pages_that_are_never_answered_take_bounded_memory() {
         let mut missing = MissingPages::default();
         let wanted = |missing: &mut MissingPages, from| {
-            (from..from + 1000).filter(|n| missing.want(0, miss(*n, Access::READ))).count()
+            (from..from + 1000).filter(|n| missing.request_translation(0, miss(*n, Access::READ))).count()
         };
         for from in 0..10 {
             assert_eq!(wanted(&mut missing, from * 1000), UNSENT_MAX);

@@ -31,7 +31,7 @@ use crate::address_space::Misses;
 use crate::bounds::MAX_PAIRS;
 use crate::guest::Guest;
 use crate::port_state::PortState;
-use crate::ring::InvalidRing;
+use crate::ring::RingError;
 use crate::ring::any::AnyRing;
 use crate::server::wake;
 use misses::MissingPages;
@@ -58,8 +58,9 @@ struct Slot {
     /// Frames have leases on packets of the ring, so neither the ring nor its memory may change, although no worker accesses it at the
     /// moment. Written by the holder of the lock.
     leased: AtomicBool,
-    /// Odd while a worker accesses the ring. Written by the holder of the lock.
-    visits: AtomicU64,
+    /// Number of begins and ends of accesses: odd while a worker accesses the ring. Written by the holder of
+    /// the lock.
+    access_count: AtomicU64,
     /// The thread that accessed the ring last (gettid(2)).
     thread: AtomicI32,
     /// An eventfd of the switch that wakes the worker when the ring of a guest with an IOMMU continues; made when the worker sleeps for the
@@ -75,7 +76,7 @@ pub(crate) struct Device {
     /// Workers must not begin to access any ring.
     paused: AtomicBool,
     /// An invalid ring that a worker found: its number and the error.
-    invalid: Mutex<Option<(usize, InvalidRing)>>,
+    invalid: Mutex<Option<(usize, RingError)>>,
     /// The MAC address that the guest requests to announce (`SEND_RARP`), with the bit [`ANNOUNCE`]; 0: none.
     announce: AtomicU64,
     /// Facts about the guest; `None`: no guest is connected.
@@ -137,7 +138,7 @@ impl Device {
         if slot.thread.load(Ordering::Relaxed) != thread {
             slot.thread.store(thread, Ordering::Relaxed);
         }
-        slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        slot.access_count.store(slot.access_count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         RingAccess { device: self, number, ring, reported: false }
     }
 
@@ -222,32 +223,32 @@ impl Device {
         *self.invalid() = None;
         self.missing().clear();
         self.announce.store(0, Ordering::Relaxed);
-        *self.facts() = None;
+        *self.connected_guest() = None;
     }
 
-    /// The accesses in progress: ring number, value of `visits`, thread.
-    fn visits(&self) -> impl Iterator<Item = (usize, u64, i32)> {
-        let visit = |(number, slot): (usize, &Slot)| {
-            let visits = slot.visits.load(Ordering::Relaxed);
-            (visits % 2 == 1).then(|| (number, visits, slot.thread.load(Ordering::Relaxed)))
+    /// The accesses in progress: ring number, value of `access_count`, thread.
+    fn accesses_in_progress(&self) -> impl Iterator<Item = (usize, u64, i32)> {
+        let in_progress = |(number, slot): (usize, &Slot)| {
+            let count = slot.access_count.load(Ordering::Relaxed);
+            (count % 2 == 1).then(|| (number, count, slot.thread.load(Ordering::Relaxed)))
         };
-        self.slots.iter().enumerate().filter_map(visit)
+        self.slots.iter().enumerate().filter_map(in_progress)
     }
 
-    fn invalid(&self) -> MutexGuard<'_, Option<(usize, InvalidRing)>> {
+    fn invalid(&self) -> MutexGuard<'_, Option<(usize, RingError)>> {
         self.invalid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests the translations of pages that ring `number` misses. Returns those for which the list has no space.
-    fn want(&self, number: usize, misses: Misses) -> Misses {
+    fn request_translation(&self, number: usize, misses: Misses) -> Misses {
         let mut missing = self.missing();
-        misses.into_iter().filter(|miss| !missing.want(number, *miss)).collect()
+        misses.into_iter().filter(|miss| !missing.request_translation(number, *miss)).collect()
     }
 
     /// Requests the translations that a ring has missed. Those that do not fit into the list are kept for the next access to the ring.
-    fn want_missing(&self, number: usize, ring: &AnyRing) {
+    fn request_missed_translations(&self, number: usize, ring: &AnyRing) {
         if let Some(space) = ring.iova_space() {
-            space.set_misses(self.want(number, space.misses()));
+            space.set_misses(self.request_translation(number, space.misses()));
         }
     }
 
@@ -255,7 +256,7 @@ impl Device {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn facts(&self) -> MutexGuard<'_, Option<Guest>> {
+    fn connected_guest(&self) -> MutexGuard<'_, Option<Guest>> {
         self.guest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -299,8 +300,8 @@ impl RingAccess<'_> {
         if std::mem::replace(&mut self.reported, true) {
             return;
         }
-        self.device.want_missing(self.number, self);
-        if let Some(invalid) = self.invalid().filter(|why| *why != InvalidRing::Untranslated) {
+        self.device.request_missed_translations(self.number, self);
+        if let Some(invalid) = self.invalid().filter(|why| *why != RingError::Untranslated) {
             self.device.invalid().get_or_insert((self.number, invalid));
         }
         wake();
@@ -314,6 +315,6 @@ impl Drop for RingAccess<'_> {
             self.report();
         }
         let slot = &self.device.slots[self.number];
-        slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        slot.access_count.store(slot.access_count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }

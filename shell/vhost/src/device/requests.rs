@@ -1,6 +1,6 @@
 //! Executes the messages of a front-end.
 //!
-//! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages before they are executed. Source:
+//! [`ConnectionState`] is the state of one connection. [`crate::rules`] checks the order of messages before they are executed. Source:
 //! vhost-user specification, "Front-end message types".
 
 mod iommu;
@@ -8,7 +8,7 @@ mod iommu;
 use super::ring_config::{KickState, RingConfig, RingResources};
 use super::translation::Channel;
 use super::{ANNOUNCE, Device, numa};
-use crate::blocked_writes::never_block;
+use crate::blocked_writes::make_call_fd_nonblocking;
 use crate::bounds::MAX_PAIRS;
 use crate::dirty::DirtyLog;
 use crate::feature::{self, protocol};
@@ -20,7 +20,7 @@ use crate::memory::{GuestMemory, REGIONS_MAX, RegionLayout};
 use crate::memory_table::REGIONS_MAX as TABLE_MAX;
 use crate::message::Message;
 use crate::ring::descriptor::Addresses;
-use crate::ring::inflight::{Area, Region};
+use crate::ring::inflight::{InflightArea, InflightRegion};
 use crate::rules::{self, Fields, Refusal, Rules, request};
 use request::*;
 use std::os::fd::{AsFd, OwnedFd};
@@ -75,7 +75,7 @@ const LOG_USED: u32 = 1;
 
 /// The state of one connection.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(super) struct ConnectionState {
     device: Arc<Device>,
     rules: Rules,
     features: u64,
@@ -84,7 +84,7 @@ pub(super) struct Requests {
     mtu: Option<u16>,
     memory: Option<Arc<GuestMemory>>,
     /// The translations of a guest with an IOMMU, as the front-end has sent them. Rings may still use the previous ones: see
-    /// [`Requests::take_changed`].
+    /// [`ConnectionState::take_affected_rings`].
     iotlb: Arc<Iotlb>,
     /// `Some`: the IOTLB was changed. Contains the numbers of the rings whose own memory the change affects.
     changed: Option<Vec<usize>>,
@@ -95,7 +95,7 @@ pub(super) struct Requests {
     /// The log of written pages, while the guest is being migrated.
     log: Option<Arc<DirtyLog>>,
     /// The inflight area, from which a restarted switch reads the positions of the rings.
-    area: Option<Arc<Area>>,
+    area: Option<Arc<InflightArea>>,
     rings: Vec<RingConfig>,
     /// The first two rings run, so the guest counts as connected.
     connected: bool,
@@ -138,9 +138,9 @@ fn long(value: u64) -> Reply {
     answer(value.to_ne_bytes().to_vec())
 }
 
-impl Requests {
-    pub fn new(device: &Arc<Device>) -> Requests {
-        Requests {
+impl ConnectionState {
+    pub fn new(device: &Arc<Device>) -> ConnectionState {
+        ConnectionState {
             device: Arc::clone(device),
             rules: Rules::with_inflight(),
             features: 0,
@@ -283,7 +283,7 @@ impl Requests {
 
     fn make_area(&mut self, message: &Message) -> Result<Reply, Refusal> {
         self.may_set_area()?;
-        let (area, file) = Area::create(message.payload(), self.packed())?;
+        let (area, file) = InflightArea::create(message.payload(), self.packed())?;
         let payload = area.payload();
         self.area = Some(Arc::new(area));
         Ok(Some(Answer { payload, file: Some(file) }))
@@ -292,7 +292,7 @@ impl Requests {
     fn set_area(&mut self, message: &Message) -> Result<(), Refusal> {
         self.may_set_area()?;
         let file = message.fds.first().ok_or(Refusal::FileDescriptor)?;
-        self.area = Some(Arc::new(Area::map(message.payload(), file)?));
+        self.area = Some(Arc::new(InflightArea::map(message.payload(), file)?));
         Ok(())
     }
 
@@ -312,7 +312,7 @@ impl Requests {
         if !self.has_iommu() && !self.rings.iter().all(|ring| ring.fits(&memory, self.features)) {
             return Err(Refusal::Memory("a ring lies outside of the memory"));
         }
-        self.keep_mapped(&memory);
+        self.remove_unmapped_translations(&memory);
         self.memory = Some(memory);
         self.apply_all();
         Ok(())
@@ -339,7 +339,7 @@ impl Requests {
         self.set_memory(before.with(layout, fd.as_fd())?)
     }
 
-    /// Removes a region. For the same reason as in [`Requests::add_region`] it may be removed already.
+    /// Removes a region. For the same reason as in [`ConnectionState::add_region`] it may be removed already.
     fn remove_region(&mut self, message: &Message) -> Result<(), Refusal> {
         let layout = RegionLayout::read(message.payload(), 8)?;
         let rest = self.memory.as_ref().and_then(|memory| memory.without(layout));
@@ -372,7 +372,7 @@ impl Requests {
         let packed = self.packed();
         // From now on the front-end keeps the position of the ring: clear the record in the inflight area.
         let region = self.area.as_ref().and_then(|area| area.region(number as usize, 1, packed));
-        region.iter().for_each(Region::forget);
+        region.iter().for_each(InflightRegion::forget);
         let ring = self.ring(number)?;
         (ring.addresses, ring.size) = (None, 0);
         let base = u32::from(ring.base.unwrap_or(0));
@@ -391,7 +391,7 @@ impl Requests {
 
     fn set_call(&mut self, message: &Message) -> Result<(), Refusal> {
         let (number, event) = event(message)?;
-        event.iter().for_each(|event| never_block(event.as_fd()));
+        event.iter().for_each(|event| make_call_fd_nonblocking(event.as_fd()));
         self.ring(number)?.call = event;
         self.apply(number);
         Ok(())
@@ -463,7 +463,7 @@ impl Requests {
             let node = first.map_or(-1, |(memory, addresses)| at(memory, addresses));
             port.numa.store(node, Ordering::Relaxed);
             port.features.store(self.features, Ordering::Relaxed);
-            *self.device.facts() = Some(Guest {
+            *self.device.connected_guest() = Some(Guest {
                 features: self.features,
                 mtu: self.mtu.filter(|_| self.features & feature::MTU != 0),
                 numa: u32::try_from(node).ok(),
@@ -481,7 +481,7 @@ impl Requests {
             port.say(Level::Info, &format!("vHost Device '{path}' has been added on numa node {node}"));
         } else {
             port.features.store(0, Ordering::Relaxed);
-            *self.device.facts() = None;
+            *self.device.connected_guest() = None;
             port.say(Level::Info, &format!("vHost Device '{path}' has been removed"));
         }
         port.guest_changed();
@@ -495,7 +495,7 @@ impl Requests {
         self.device.clear();
         self.report_guest();
         self.device.port.set_pairs(1);
-        self.device.port.all_off();
+        self.device.port.disable_all_rings();
     }
 }
 

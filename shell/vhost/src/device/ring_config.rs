@@ -6,10 +6,10 @@ use crate::dirty::DirtyLog;
 use crate::feature;
 use crate::iotlb::{Iotlb, IovaRange};
 use crate::memory::GuestMemory;
-use crate::ring::InvalidRing;
+use crate::ring::RingError;
 use crate::ring::any::{AnyRing, Space};
 use crate::ring::descriptor::Addresses;
-use crate::ring::inflight::Area;
+use crate::ring::inflight::InflightArea;
 use crate::ring::state::{EventfdsAndLog, Log, StartPosition};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct RingResources<'a> {
     pub memory: &'a Arc<GuestMemory>,
     pub iotlb: Option<&'a Arc<Iotlb>>,
     pub log: Option<&'a Arc<DirtyLog>>,
-    pub area: Option<&'a Arc<Area>>,
+    pub area: Option<&'a Arc<InflightArea>>,
 }
 
 /// The configuration of one ring. Only the serving thread accesses it.
@@ -87,8 +87,8 @@ impl RingConfig {
         }
         let space = IovaSpace::new(resources.memory, iotlb);
         let waits =
-            AnyRing::fits(Space::Iova(&space), at, self.size, features) == Err(InvalidRing::Untranslated);
-        device.want(number, space.misses());
+            AnyRing::fits(Space::Iova(&space), at, self.size, features) == Err(RingError::Untranslated);
+        device.request_translation(number, space.misses());
         !waits
     }
 
@@ -100,7 +100,7 @@ impl RingConfig {
         resources: &RingResources<'_>,
         features: u64,
         old: Option<&AnyRing>,
-    ) -> Result<Option<AnyRing>, InvalidRing> {
+    ) -> Result<Option<AnyRing>, RingError> {
         let kick = match &self.kick {
             KickState::Stopped => return Ok(None),
             KickState::Polled => None,
@@ -110,7 +110,7 @@ impl RingConfig {
         let Some(addresses) = self.addresses.filter(|_| enabled) else { return Ok(None) };
         let packed = features & feature::RING_PACKED != 0;
         let region =
-            resources.area.map(|area| area.region(number, self.size, packed).ok_or(InvalidRing::Inflight));
+            resources.area.map(|area| area.region(number, self.size, packed).ok_or(RingError::Inflight));
         let start = StartPosition { base: self.base, region: region.transpose()? };
         let ring = match resources.iotlb {
             None => {
@@ -119,9 +119,9 @@ impl RingConfig {
             Some(iotlb) => {
                 let space = IovaSpace::new(resources.memory, iotlb);
                 let ring = AnyRing::new(Space::Iova(&space), addresses, self.size, features, start, old);
-                device.want(number, space.misses());
+                device.request_translation(number, space.misses());
                 // Without an IOMMU, such a ring was refused before.
-                Some(ring?.ok_or(InvalidRing::Scattered)?)
+                Some(ring?.ok_or(RingError::Scattered)?)
             }
         };
         let Some(mut ring) = ring else { return Ok(None) };
@@ -151,7 +151,7 @@ impl RingConfig {
         self.base = old.as_ref().map(|old| old.position()).or(self.base);
         let new = resources
             .map_or(Ok(None), |resources| self.ring(number, device, &resources, features, old.as_deref()));
-        self.waits = new.as_ref().err() == Some(&InvalidRing::Untranslated);
+        self.waits = new.as_ref().err() == Some(&RingError::Untranslated);
         let new = new.unwrap_or_else(|invalid| {
             if !self.waits {
                 // Instead of reading the next message, the session will end the connection.

@@ -1,13 +1,13 @@
 //! One connection of a guest: executes its messages one by one, while no worker accesses the rings.
 
 use super::Device;
-use super::requests::{Answer, Requests, allows_workers};
+use super::requests::{Answer, ConnectionState, allows_workers};
 use crate::blocked_writes;
 use crate::log::Level;
 use crate::lost_memory;
 use crate::message::{Inbox, Message, Outbox, ReadResult, WriteResult};
 use crate::rules::Refusal;
-use crate::server::{self, LIMIT, SPIN, stuck_workers};
+use crate::server::{self, SPIN, STUCK_LIMIT, stuck_workers};
 use rustix::event::{PollFd, PollFlags};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -61,9 +61,11 @@ pub(super) struct Session {
     guest: Option<OwnedFd>,
     step: Step,
     inbox: Inbox,
-    requests: Requests,
+    requests: ConnectionState,
+    /// Number of messages whose file descriptors are still being closed: see [`server::Backend::start`].
     closing: Arc<AtomicUsize>,
-    /// The accesses of workers (ring number, value of `visits`, thread) that were in progress at this time and have not ended since.
+    /// The accesses of workers (ring number, value of `access_count`, thread) that were in progress at this
+    /// time and have not ended since.
     watched: (Vec<(usize, u64, i32)>, Instant),
 }
 
@@ -74,7 +76,7 @@ impl Session {
             guest: Some(guest),
             step: Step::Idle,
             inbox: Inbox::new(closing, PAYLOAD_MAX),
-            requests: Requests::new(device),
+            requests: ConnectionState::new(device),
             closing: Arc::clone(closing),
             watched: (Vec::new(), Instant::now()),
         }
@@ -123,7 +125,7 @@ impl Session {
             }
             ReadResult::Message(message) if allows_workers(message.request()) => {
                 let done = self.requests.handle(&message);
-                let Some(affected) = self.requests.take_changed() else {
+                let Some(affected) = self.requests.take_affected_rings() else {
                     return self.finish(&message, done);
                 };
                 if !affected.is_empty() {
@@ -138,7 +140,7 @@ impl Session {
             }
             ReadResult::Ended => self.abort(),
             ReadResult::Broken(why) => self.fail(&format!("a message is refused: {why}")),
-            ReadResult::Nothing => self.set_step(Step::Idle, false),
+            ReadResult::Incomplete => self.set_step(Step::Idle, false),
         }
     }
 
@@ -151,7 +153,7 @@ impl Session {
             std::hint::spin_loop();
         }
         let done = self.requests.handle(&message);
-        if self.requests.take_changed().is_some() {
+        if self.requests.take_affected_rings().is_some() {
             // Workers that see the pause release the locks at once.
             let mut next = 0;
             while !self.device.install(self.requests.iotlb(), true, &mut next) {
@@ -253,11 +255,11 @@ impl server::Session for Session {
         }
     }
 
-    fn watch(&mut self, now: Instant) -> bool {
-        let visits: Vec<_> = self.device.visits().collect();
-        self.watched.0.retain(|visit| visits.contains(visit));
+    fn check_stuck_workers(&mut self, now: Instant) -> bool {
+        let accesses: Vec<_> = self.device.accesses_in_progress().collect();
+        self.watched.0.retain(|access| accesses.contains(access));
         if self.watched.0.is_empty() {
-            self.watched = (visits, now);
+            self.watched = (accesses, now);
             return false;
         }
         // All of these accesses were already in progress at the previous check, so none has just begun.
@@ -270,7 +272,7 @@ impl server::Session for Session {
         !stuck.blocked.is_empty()
     }
 
-    fn is_watched(&self) -> bool {
+    fn needs_worker_check(&self) -> bool {
         !matches!(self.step, Step::Freed)
     }
 
@@ -287,7 +289,7 @@ impl server::Session for Session {
             Step::WaitingForWorkers(_, since)
             | Step::WaitingToFree(since)
             | Step::Installing(Installation { since, .. }) => {
-                Some(if now - since < LIMIT { Duration::from_millis(1) } else { LIMIT / 10 })
+                Some(if now - since < STUCK_LIMIT { Duration::from_millis(1) } else { STUCK_LIMIT / 10 })
             }
             _ => None,
         }

@@ -38,7 +38,7 @@ impl server::Backend for OwnBackend {
         Ok(Box::new(Session::new(&self.0, guest, closing)))
     }
 
-    fn forget(&mut self) {}
+    fn unregister(&mut self) {}
 }
 
 impl Socket {
@@ -77,7 +77,7 @@ impl Socket {
 
     /// Whether a guest is connected and ready.
     pub fn is_connected(&self) -> bool {
-        self.device.facts().is_some()
+        self.device.connected_guest().is_some()
     }
 
     /// NUMA node of the guest's memory, if known.
@@ -86,8 +86,8 @@ impl Socket {
     }
 
     /// Distributes the senders over `pairs` queue pairs.
-    pub fn spread_over(&mut self, pairs: usize) {
-        self.port.spread_over(pairs);
+    pub fn distribute_senders(&mut self, pairs: usize) {
+        self.port.distribute_senders(pairs);
     }
 
     /// Creates the receiver of queue pair `pair`.
@@ -102,7 +102,7 @@ impl Socket {
 
     /// Facts about the guest; `None` if no guest is connected.
     pub fn guest(&mut self) -> Option<Guest> {
-        self.device.facts().clone()
+        self.device.connected_guest().clone()
     }
 }
 

@@ -143,7 +143,7 @@ impl Front {
             let own = matches!(step.0, GET_FEATURES | GET_PROTOCOL_FEATURES);
             assert!(own || reply == Some(vec![0; 8]), "{step:?}: {reply:?}");
         }
-        assert!(self.device.facts().is_some());
+        assert!(self.device.connected_guest().is_some());
     }
 
     fn write(&self, at: u64, bytes: &[u8]) {
@@ -244,7 +244,7 @@ fn a_guest_sends_and_receives() {
         assert_eq!(front.read::<70>(at + 12), packet);
     }
     assert_eq!(front.say(GET_VRING_BASE, 0, &pair(1, 0), &[]), Some(pair(1, 20)));
-    assert!(device.facts().is_none() && !device.port.guest_sends(0));
+    assert!(device.connected_guest().is_none() && !device.port.guest_sends(0));
     assert!(source.receive(32, &mut pool, &mut out) == crate::Received::default());
 }
 
@@ -261,12 +261,12 @@ fn a_ring_starts_when_it_is_enabled() {
     });
     for step in &steps {
         assert_eq!(
-            device.port.guest_sends(0) || device.port.ring_of(0) == Some(0),
+            device.port.guest_sends(0) || device.port.pair_of_sender(0) == Some(0),
             step == &steps[steps.len() - 1]
         );
         front.step(step, 0);
     }
-    assert!(device.port.guest_sends(0) && device.facts().is_some());
+    assert!(device.port.guest_sends(0) && device.connected_guest().is_some());
     // Without protocol features, rings are enabled.
     let (device, mut steps) = (self::device(), Front::steps(feature::VERSION_1));
     steps.retain(|(request, ..)| {
@@ -274,7 +274,7 @@ fn a_ring_starts_when_it_is_enabled() {
     });
     let mut front = Front::new(&device);
     steps.iter().for_each(|step| drop(front.step(step, 0)));
-    assert!(device.port.guest_sends(0) && device.facts().is_some());
+    assert!(device.port.guest_sends(0) && device.connected_guest().is_some());
 }
 
 #[test]
@@ -768,7 +768,7 @@ fn an_invalid_ring_ends_the_connection() {
     let mut source = from_guest::FromGuest::new(&device, 0);
     assert_eq!(source.receive(32, &mut pool, &mut out), crate::Received::default());
     front.session.run();
-    assert!(front.session.is_over() && device.facts().is_none() && device.port.pairs() == 1);
+    assert!(front.session.is_over() && device.connected_guest().is_none() && device.port.pairs() == 1);
     // The next guest is served.
     Front::new(&device).handshake(feature::VERSION_1);
 }
@@ -904,7 +904,7 @@ fn sessions_by_seed() {
         assert!(front.session.is_over(), "seed {seed}");
         assert!(device.slots.iter().all(|slot| slot.ring.try_lock().unwrap().is_none()), "seed {seed}");
         assert_eq!(
-            (device.port.ring_of(0), device.port.guest_sends(0), device.port.pairs()),
+            (device.port.pair_of_sender(0), device.port.guest_sends(0), device.port.pairs()),
             (None, false, 1)
         );
         Front::new(&device).handshake(feature::VERSION_1);

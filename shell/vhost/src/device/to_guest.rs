@@ -42,7 +42,7 @@ impl ToGuest {
         packets: &'q mut Packets<'f>,
         retries: u32,
     ) -> Option<Sending<'q, 'f>> {
-        let pair = usize::from(self.device.port.ring_of(self.slot)?);
+        let pair = usize::from(self.device.port.pair_of_sender(self.slot)?);
         // The guest's receive ring has an even number.
         let ring = self.device.enter_shared(2 * pair)?;
         let items = &mut packets.0;
@@ -81,7 +81,7 @@ impl<'f> Sending<'_, 'f> {
     }
 
     /// Whether the guest accepts a packet of `len` bytes with this offload request. `head`: the beginning of the packet, at least
-    /// [`Offload::reach`] bytes.
+    /// [`Offload::needed_head_len`] bytes.
     pub fn supports(&self, head: &[u8], len: usize, offload: &Offload) -> bool {
         let segmentation = offload.gso.map_or(0, |gso| feature::segmentation_by_guest(gso.kind));
         let ecn = offload.gso.filter(|gso| gso.ecn).map_or(0, |_| feature::GUEST_ECN);
@@ -103,7 +103,7 @@ impl<'f> Sending<'_, 'f> {
 
     /// Appends a packet with an offload request. Returns false if `packets` is full, or the guest does not support the request.
     pub fn push_with_offload(&mut self, frame: &'f Frame, offload: &Offload) -> bool {
-        let head = frame.head_of(offload.reach());
+        let head = frame.head_of(offload.needed_head_len());
         let header = vnet::encode(offload, head);
         self.supports(head, frame.len(), offload)
             && self.items.try_push(Item::with_offload(frame, header)).is_ok()

@@ -80,7 +80,7 @@ impl Device {
                 let continues = ring.set_iotlb(iotlb);
                 if ahead && next.is_multiple_of(2) {
                     ring.request_ahead();
-                    self.want_missing(*next, ring);
+                    self.request_missed_translations(*next, ring);
                 }
                 continues
             });

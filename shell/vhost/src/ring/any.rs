@@ -1,6 +1,6 @@
 //! A ring of either memory format, of a guest with or without an IOMMU. The format is matched once for each call, not for each packet.
 
-use super::InvalidRing;
+use super::RingError;
 use super::descriptor::Addresses;
 use super::fill::{FillResult, Packet};
 use super::layout::Layout;
@@ -65,7 +65,7 @@ impl AnyRing {
         features: u64,
         start: StartPosition,
         old: Option<&AnyRing>,
-    ) -> Result<Option<AnyRing>, InvalidRing> {
+    ) -> Result<Option<AnyRing>, RingError> {
         macro_rules! ring {
             ($format:ident, $space:expr) => {{
                 let old =
@@ -82,7 +82,7 @@ impl AnyRing {
     }
 
     /// Whether the ring is valid in this memory: all its parts are in the memory and aligned, and its size is valid.
-    pub fn fits(space: Space<'_>, at: Addresses, size: u16, features: u64) -> Result<bool, InvalidRing> {
+    pub fn fits(space: Space<'_>, at: Addresses, size: u16, features: u64) -> Result<bool, RingError> {
         let event_index = features & feature::EVENT_IDX != 0;
         Ok(match (space, features & feature::RING_PACKED) {
             (Space::Physical(memory), 0) => Split::new(memory, at, size, event_index)?.is_some(),
@@ -110,7 +110,7 @@ impl AnyRing {
 
     /// The address space of a guest with an IOMMU; `None`: it has none.
     pub fn iova_space(&self) -> Option<&IovaSpace> {
-        on_iova_ring!(self, ring => Some(ring.memory.space()), None)
+        on_iova_ring!(self, ring => Some(ring.layout.space()), None)
     }
 
     /// Sets the eventfds of the ring and the log of its writes.
@@ -130,7 +130,7 @@ impl AnyRing {
 
     /// The invalid data that the guest wrote into this ring, if any. If it is set, the ring is not read again.
     #[inline]
-    pub fn invalid(&self) -> Option<InvalidRing> {
+    pub fn invalid(&self) -> Option<RingError> {
         on_ring!(self, ring => ring.invalid)
     }
 
@@ -140,8 +140,8 @@ impl AnyRing {
     }
 
     /// Number of available entries of a split ring, or of available descriptors of a packed ring.
-    pub fn available(&self) -> Result<u16, InvalidRing> {
-        on_ring!(self, ring => ring.memory.available(ring.next))
+    pub fn available(&self) -> Result<u16, RingError> {
+        on_ring!(self, ring => ring.layout.available(ring.next))
     }
 
     /// Requests that the guest kicks when it adds the next entry, or that it does not kick.
@@ -169,7 +169,7 @@ impl AnyRing {
     /// Whether the position of the ring is recorded in an inflight area.
     #[inline]
     pub fn has_inflight_area(&self) -> bool {
-        on_ring!(self, ring => ring.memory.has_inflight_area())
+        on_ring!(self, ring => ring.layout.has_inflight_area())
     }
 
     /// Marks the held buffers as used and publishes them, without an interrupt: see [`Ring::release`].

@@ -1,6 +1,6 @@
 //! Translates chains of descriptors to parts of guest memory.
 
-use super::InvalidRing;
+use super::RingError;
 use super::descriptor::Descriptor;
 use super::layout::Layout;
 use crate::address_space::AddressSpace;
@@ -62,7 +62,7 @@ impl<'m, L: Layout> Walk<'m, L> {
         (head, first): (u16, Descriptor),
         parts: &mut Parts<'m>,
         last_region: &mut usize,
-    ) -> Result<Chain, InvalidRing> {
+    ) -> Result<Chain, RingError> {
         if first.has(Descriptor::INDIRECT) {
             let len = self.indirect_table(first, parts, last_region)?;
             return Ok(Chain { len, id: head, slots: 1 });
@@ -72,11 +72,11 @@ impl<'m, L: Layout> Walk<'m, L> {
         while descriptor.has(Descriptor::NEXT) {
             n += 1;
             if n >= self.ring.size() {
-                return Err(InvalidRing::Chain);
+                return Err(RingError::Chain);
             }
-            descriptor = self.ring.following(position, n, &descriptor).ok_or(InvalidRing::Head)?;
+            descriptor = self.ring.following(position, n, &descriptor).ok_or(RingError::Head)?;
             if descriptor.has(Descriptor::INDIRECT) {
-                return Err(InvalidRing::Indirect);
+                return Err(RingError::Indirect);
             }
             len = self.add(len, self.append_checked(descriptor, parts, last_region)?)?;
         }
@@ -88,8 +88,8 @@ impl<'m, L: Layout> Walk<'m, L> {
         })
     }
 
-    fn add(&self, total: u32, more: u32) -> Result<u32, InvalidRing> {
-        total.checked_add(more).ok_or(InvalidRing::Chain)
+    fn add(&self, total: u32, more: u32) -> Result<u32, RingError> {
+        total.checked_add(more).ok_or(RingError::Chain)
     }
 
     /// Appends the parts of a chain in an indirect table.
@@ -98,21 +98,21 @@ impl<'m, L: Layout> Walk<'m, L> {
         table: Descriptor,
         parts: &mut Parts<'m>,
         last_region: &mut usize,
-    ) -> Result<u32, InvalidRing> {
+    ) -> Result<u32, RingError> {
         let entries = table.len() / Descriptor::BYTES as u32;
         let is_valid_len = table.len().is_multiple_of(Descriptor::BYTES as u32)
             && (1..=u32::from(u16::MAX)).contains(&entries);
         if !self.indirect || !is_valid_len || table.has(Descriptor::NEXT) {
-            return Err(InvalidRing::Indirect);
+            return Err(RingError::Indirect);
         }
         let entry = |n: u16, last_region: &mut usize| {
             if u32::from(n) >= entries {
-                return Err(InvalidRing::Indirect);
+                return Err(RingError::Indirect);
             }
             let at = table
                 .address
                 .checked_add(u64::from(n) * Descriptor::BYTES as u64)
-                .ok_or(InvalidRing::Address)?;
+                .ok_or(RingError::Address)?;
             let mut bytes = [[0u8; 8]; 2];
             let part = self.ring.space().part(at, Descriptor::BYTES as u32, Access::READ, last_region)?;
             match part.read(bytes.as_flattened_mut()) {
@@ -120,14 +120,14 @@ impl<'m, L: Layout> Walk<'m, L> {
                     let [address, rest] = bytes.map(u64::from_le_bytes);
                     Ok(L::in_table(address, rest))
                 }
-                _ => Err(InvalidRing::Address),
+                _ => Err(RingError::Address),
             }
         };
         let (mut n, mut total, mut left) = (0, 0, self.ring.size());
         loop {
             let descriptor = entry(n, last_region)?;
             if descriptor.has(Descriptor::INDIRECT) {
-                return Err(InvalidRing::Indirect);
+                return Err(RingError::Indirect);
             }
             // DPDK's driver for packed rings leaves the direction flag set in indirect tables of packets that the guest sends.
             let len = match (L::PACKED, self.direction) {
@@ -142,7 +142,7 @@ impl<'m, L: Layout> Walk<'m, L> {
             }
             (n, left) = (if L::PACKED { n + 1 } else { descriptor.next() }, left - 1);
             if left == 0 {
-                return Err(InvalidRing::Chain);
+                return Err(RingError::Chain);
             }
         }
     }
@@ -154,9 +154,9 @@ impl<'m, L: Layout> Walk<'m, L> {
         buffer: Descriptor,
         parts: &mut Parts<'m>,
         last_region: &mut usize,
-    ) -> Result<u32, InvalidRing> {
+    ) -> Result<u32, RingError> {
         if buffer.has(Descriptor::WRITE) != (self.direction == Direction::ToGuest) {
-            return Err(InvalidRing::Direction);
+            return Err(RingError::Direction);
         }
         self.append_buffer(buffer, parts, last_region)
     }
@@ -168,17 +168,17 @@ impl<'m, L: Layout> Walk<'m, L> {
         buffer: Descriptor,
         parts: &mut Parts<'m>,
         last_region: &mut usize,
-    ) -> Result<u32, InvalidRing> {
+    ) -> Result<u32, RingError> {
         let (mut address, mut left) = (buffer.address, buffer.len());
         if left == 0 {
             // Counts as a part, so that `PARTS_MAX` also limits the number of descriptors without bytes.
-            parts.try_push(Part::EMPTY).map_err(|_| InvalidRing::Chain)?;
+            parts.try_push(Part::EMPTY).map_err(|_| RingError::Chain)?;
         }
         while left > 0 {
             let part = self.ring.space().part(address, left, self.direction.access(), last_region)?;
-            parts.try_push(part).map_err(|_| InvalidRing::Chain)?;
+            parts.try_push(part).map_err(|_| RingError::Chain)?;
             // A part has at least one byte, and its region does not wrap around.
-            address = address.checked_add(part.len() as u64).ok_or(InvalidRing::Address)?;
+            address = address.checked_add(part.len() as u64).ok_or(RingError::Address)?;
             left -= part.len() as u32;
         }
         Ok(buffer.len())

@@ -1,13 +1,13 @@
 //! Copies packets into the buffers that a guest has made available: packets that the guest receives.
 
-use super::InvalidRing;
+use super::RingError;
 use super::chain::{Direction, Parts};
 use super::layout::Layout;
 use super::state::{AHEAD, BURST, Burst, Cursor, DeferredFirst, HEADER, Ring};
 use super::tail_leases::{GUEST_MEMORY, prefetch_tail, write_tail};
 use crate::address_space::AddressSpace;
 use crate::feature;
-use crate::memory::{LINE, Part};
+use crate::memory::{CACHE_LINE, Part};
 use arrayvec::ArrayVec;
 use packet::frame::{Frame, Piece};
 use packet::{held_buffers, vnet};
@@ -140,7 +140,7 @@ impl<L: Layout> Ring<L> {
         // In a packed ring the guest sees each packet separately. If buffers are held, the first packet is made visible last, so that all
         // packets become visible at once. A ring without an inflight area cannot do that: after a kill, the guest would find used
         // descriptors behind one that is not used.
-        let put = match L::PACKED && held_buffers::holds_any() && self.memory.has_inflight_area() {
+        let put = match L::PACKED && held_buffers::holds_any() && self.layout.has_inflight_area() {
             true => self.fill_all::<P, true>(items, &mut deferred_first, &mut filled, &mut sent),
             false => self.fill_all::<P, false>(items, &mut deferred_first, &mut filled, &mut sent),
         };
@@ -153,7 +153,7 @@ impl<L: Layout> Ring<L> {
         if filled.handled > filled.too_long {
             held_buffers::release();
             if let Some((id, len)) = deferred_first.used {
-                self.memory.put_used(deferred_first.position, id, len);
+                self.layout.put_used(deferred_first.position, id, len);
             }
             filled.interrupts = self.publish_all();
         }
@@ -163,10 +163,10 @@ impl<L: Layout> Ring<L> {
     /// Looks up the buffers of the next burst, so that translations that are missing are requested before packets for them arrive.
     #[inline(never)]
     pub fn request_ahead(&self) {
-        if self.invalid.is_some_and(|why| why != InvalidRing::Untranslated) {
+        if self.invalid.is_some_and(|why| why != RingError::Untranslated) {
             return;
         }
-        let n = self.memory.offered(self.next).unwrap_or(0);
+        let n = self.layout.offered(self.next).unwrap_or(0);
         // Invalid data is reported by the burst that uses it.
         let _ = self.read_burst(&self.cursor(n), n, Direction::ToGuest, &mut Burst::new(), |_, _| {});
     }
@@ -179,7 +179,7 @@ impl<L: Layout> Ring<L> {
         deferred_first: &mut DeferredFirst,
         filled: &mut FillResult,
         sent: &mut impl FnMut(&[u8], usize),
-    ) -> Result<(), InvalidRing> {
+    ) -> Result<(), RingError> {
         for items in items.chunks(BURST) {
             let left = self.offered_for(items.len() as u16)?;
             if left == 0 {
@@ -213,8 +213,8 @@ impl<L: Layout> Ring<L> {
         cursor: &mut Cursor,
         filled: &mut FillResult,
         sent: &mut impl FnMut(&[u8], usize),
-    ) -> Result<(), InvalidRing> {
-        self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
+    ) -> Result<(), RingError> {
+        self.layout.prefetch_end(self.next, self.has(feature::EVENT_IDX));
         let mut burst = Burst::new();
         let n = cursor.left.min(items.len() as u16);
         self.read_burst(cursor, n, Direction::ToGuest, &mut burst, |at, part| {
@@ -225,12 +225,12 @@ impl<L: Layout> Ring<L> {
         for (at, item) in first.iter().enumerate() {
             let bytes = item.head();
             // Prefetch only one long packet ahead: the lines of more packets would evict each other from the cache.
-            if item.len() > 2 * LINE {
-                burst.buffer(at + 1).prefetch_write(2 * LINE..item.len().min(AHEAD));
+            if item.len() > 2 * CACHE_LINE {
+                burst.buffer(at + 1).prefetch_write(2 * CACHE_LINE..item.len().min(AHEAD));
                 first.get(at + 1).and_then(P::frame).into_iter().for_each(|next| prefetch_tail(next, AHEAD));
             }
             burst.buffer(at).skip(HEADER).write(bytes);
-            if item.len() > 2 * LINE
+            if item.len() > 2 * CACHE_LINE
                 && let Some(frame) = item.frame()
             {
                 write_tail(frame, burst.buffer(at));
@@ -242,7 +242,7 @@ impl<L: Layout> Ring<L> {
         for (at, item) in first.iter().enumerate() {
             let len = (HEADER + item.len()) as u32;
             self.put_used::<DEFER_FIRST>(cursor, position, burst.head(at), len);
-            position = self.memory.after(position, 1);
+            position = self.layout.after(position, 1);
         }
         filled.handled += ready;
         self.fill_rest::<P, DEFER_FIRST>(rest, (position, ready), &burst, cursor, filled, sent)
@@ -257,12 +257,12 @@ impl<L: Layout> Ring<L> {
         together: bool,
     ) {
         if DEFER_FIRST {
-            return self.memory.begin_deferred(cursor.deferred_first.position, position, n);
+            return self.layout.begin_deferred(cursor.deferred_first.position, position, n);
         }
         if L::PACKED {
             held_buffers::release();
         }
-        self.memory.begin_used(position, n, together);
+        self.layout.begin_used(position, n, together);
     }
 
     /// Marks a buffer with a packet as used. With `DEFER_FIRST`, the first buffer of the call is only remembered: the caller marks it
@@ -272,7 +272,7 @@ impl<L: Layout> Ring<L> {
         if DEFER_FIRST && position == cursor.deferred_first.position {
             cursor.deferred_first.used = Some((id, len));
         } else {
-            self.memory.put_used(position, id, len);
+            self.layout.put_used(position, id, len);
         }
     }
 
@@ -287,7 +287,7 @@ impl<L: Layout> Ring<L> {
         cursor: &mut Cursor,
         filled: &mut FillResult,
         sent: &mut impl FnMut(&[u8], usize),
-    ) -> Result<(), InvalidRing> {
+    ) -> Result<(), RingError> {
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
             outcome = self.fill_chains::<P, DEFER_FIRST>(item, (&mut position, &mut at), cursor, burst);
@@ -315,7 +315,7 @@ impl<L: Layout> Ring<L> {
         (position, at): (&mut u16, &mut usize),
         cursor: &mut Cursor,
         burst: &Burst<'_>,
-    ) -> Result<Outcome, InvalidRing> {
+    ) -> Result<Outcome, RingError> {
         let (mut end, mut slots, header_words) = (*position, 0u16, item.header());
         let header_len = self.header();
         let needed = header_len + item.len();
@@ -327,7 +327,7 @@ impl<L: Layout> Ring<L> {
             let used = *at + taken.len();
             if used >= usize::from(cursor.left) {
                 // A guest may lower its index, which no driver does: `left` must not fall below the entries already used.
-                cursor.left = self.memory.offered(cursor.next)?.max(cursor.left);
+                cursor.left = self.layout.offered(cursor.next)?.max(cursor.left);
             }
             if used >= usize::from(cursor.left) || taken.is_full() {
                 return Ok(Outcome::Full);
@@ -340,11 +340,11 @@ impl<L: Layout> Ring<L> {
             let chain = self.walk(Direction::ToGuest).chain(end, first, &mut parts, &mut last_region)?;
             room += chain.len as usize;
             slots = slots.saturating_add(chain.slots);
-            if slots > self.memory.size() {
-                return Err(InvalidRing::Index);
+            if slots > self.layout.size() {
+                return Err(RingError::Index);
             }
             taken.push((end, chain.id, chain.len));
-            end = self.memory.after(end, chain.slots);
+            end = self.layout.after(end, chain.slots);
             if room < needed && !self.has(feature::MRG_RXBUF) {
                 return Ok(Outcome::TooLong);
             }
@@ -359,7 +359,7 @@ impl<L: Layout> Ring<L> {
             let mut left = needed;
             for part in &parts {
                 let len = part.len().min(left);
-                let address = self.memory.memory().address_of(part);
+                let address = self.layout.memory().address_of(part);
                 address.into_iter().for_each(|at| log.dirty.mark(at, len as u64));
                 left -= len;
             }
@@ -391,7 +391,7 @@ fn write_headers<P: Packet>(items: &[P], burst: &Burst<'_>) -> usize {
     let fits = |(at, item): &(usize, &P)| {
         let (len, buffer) = (item.len(), burst.buffer(*at));
         let fits = buffer.len() >= HEADER + len && buffer.set_header(item.header());
-        if fits && len <= 2 * LINE {
+        if fits && len <= 2 * CACHE_LINE {
             buffer.skip(HEADER).write_ends(item.head());
         }
         fits
@@ -411,7 +411,7 @@ fn scatter(parts: &[Part<'_>], header: &[u8], item: &impl Packet) {
     {
         let len = piece.len.min(left);
         // SAFETY: the piece is readable: the frame still holds its lease, because nothing has used the frame since `frame.piece`.
-        unsafe { to.write_outside(Piece { len, ..piece }) };
+        unsafe { to.write_guest_piece(Piece { len, ..piece }) };
         (left, n) = (left - len, n + 1);
     }
 }
@@ -447,13 +447,13 @@ impl<'m> Rest<'_, 'm> {
     /// # Safety
     ///
     /// The piece is readable.
-    unsafe fn write_outside(&mut self, piece: Piece) {
+    unsafe fn write_guest_piece(&mut self, piece: Piece) {
         let Piece { mut at, mut len } = piece;
         while len > 0
             && let Some(part) = self.next_part()
         {
             // SAFETY: the caller guarantees that the piece is readable.
-            let n = unsafe { part.write_outside(Piece { at, len }) };
+            let n = unsafe { part.write_guest_piece(Piece { at, len }) };
             (at, len, self.part) = (at.wrapping_add(n), len - n, part.skip(n));
         }
     }

@@ -71,7 +71,7 @@ const PACKED_LEN: usize = 20;
 
 /// A mapped area.
 #[derive(Debug)]
-pub(crate) struct Area {
+pub(crate) struct InflightArea {
     mapping: Mapping,
     /// Its offset in the file, in bytes.
     offset: u64,
@@ -106,9 +106,9 @@ fn dimensions(payload: &[u8]) -> Result<(u16, u16), Refusal> {
     Ok((rings, size))
 }
 
-impl Area {
+impl InflightArea {
     /// Creates an area for the rings that a `GET_INFLIGHT_FD` describes, and its file.
-    pub fn create(payload: &[u8], packed: bool) -> Result<(Area, OwnedFd), Refusal> {
+    pub fn create(payload: &[u8], packed: bool) -> Result<(InflightArea, OwnedFd), Refusal> {
         let (rings, size) = dimensions(payload)?;
         let bytes = u64::from(rings) * stride(size, packed);
         let file = memfd_create("vhost-inflight", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
@@ -116,11 +116,11 @@ impl Area {
         ftruncate(&file, bytes).map_err(|_| Refusal::NoMemory)?;
         seal(file.as_fd())?;
         let mapping = Mapping::new(bytes, 0, file.as_fd(), bytes_max())?;
-        Ok((Area { mapping, offset: 0, bytes, rings, size }, file))
+        Ok((InflightArea { mapping, offset: 0, bytes, rings, size }, file))
     }
 
     /// Maps the area of a `SET_INFLIGHT_FD`.
-    pub fn map(payload: &[u8], file: &impl AsFd) -> Result<Area, Refusal> {
+    pub fn map(payload: &[u8], file: &impl AsFd) -> Result<InflightArea, Refusal> {
         let (bytes, offset) = (Fields(payload).long(0)?, Fields(payload).long(8)?);
         let (rings, size) = dimensions(payload)?;
         if !offset.is_multiple_of(ALIGN) {
@@ -130,7 +130,7 @@ impl Area {
         }
         seal(file.as_fd())?;
         let mapping = Mapping::new(bytes, offset, file.as_fd(), bytes_max())?;
-        Ok(Area { mapping, offset, bytes, rings, size })
+        Ok(InflightArea { mapping, offset, bytes, rings, size })
     }
 
     /// The payload of a reply: size and offset of the area, number of rings and descriptors of each ring.
@@ -141,7 +141,12 @@ impl Area {
     }
 
     /// The region of ring `number`, which has `size` descriptors; `None`: the area has no region for this ring.
-    pub fn region(self: &Arc<Area>, number: usize, size: u16, packed: bool) -> Option<Region> {
+    pub fn region(
+        self: &Arc<InflightArea>,
+        number: usize,
+        size: u16,
+        packed: bool,
+    ) -> Option<InflightRegion> {
         let stride = stride(self.size, packed);
         let start = stride.checked_mul(number as u64)?;
         let fits = number < usize::from(self.rings)
@@ -149,26 +154,26 @@ impl Area {
             && start.checked_add(stride)? <= self.bytes;
         // The mapping begins at the beginning of the file, not at the area's offset.
         let at = self.mapping.start().wrapping_add(usize::try_from(self.offset.checked_add(start)?).ok()?);
-        fits.then(|| Region { at, size, _area: Arc::clone(self) })
+        fits.then(|| InflightRegion { at, size, _area: Arc::clone(self) })
     }
 
     /// Clears the recorded positions of all rings, because the driver starts again.
-    pub fn forget(self: &Arc<Area>, packed: bool) {
+    pub fn forget(self: &Arc<InflightArea>, packed: bool) {
         (0..usize::from(self.rings)).filter_map(|n| self.region(n, 1, packed)).for_each(|r| r.forget());
     }
 }
 
 /// The part of an area for one ring.
 #[derive(Clone, Debug)]
-pub(crate) struct Region {
+pub(crate) struct InflightRegion {
     at: *mut u8,
     size: u16,
     /// Keeps the memory mapped.
-    _area: Arc<Area>,
+    _area: Arc<InflightArea>,
 }
 
 // SAFETY: the pointer points into a shared mapping that `_area` keeps mapped, and is used for atomic accesses only.
-unsafe impl Send for Region {}
+unsafe impl Send for InflightRegion {}
 
 /// The record of the buffers of a packed ring that were being marked as used: the positions before and after them. `together`: the
 /// number of descriptors, if the guest gets all of them when the first one is marked as used; 0 if each one is marked separately.
@@ -201,7 +206,7 @@ impl UsedRecord {
     }
 }
 
-impl Region {
+impl InflightRegion {
     /// The field at offset `n` of the region; `n` is aligned for the field.
     fn byte(&self, n: usize) -> &AtomicU8 {
         // SAFETY: the region is mapped for its length, which contains all fields for `size` descriptors, and `at + n` is aligned.
@@ -317,7 +322,7 @@ impl Region {
 }
 
 #[cfg(test)]
-impl Region {
+impl InflightRegion {
     /// Marks a descriptor of a split ring as in flight, as other back-ends do.
     pub fn mark(&self, n: u16, counter: u64) {
         self.byte(self.split_field(n, IN_FLIGHT)).store(1, Ordering::Relaxed);
@@ -347,23 +352,23 @@ mod tests {
     #[test]
     fn areas_have_room_for_what_they_name_only() {
         for (rings, size) in [(0, 8), (257, 8), (2, 0), (2, 0x8001)] {
-            assert!(Area::create(&wanted(rings, size), false).is_err());
+            assert!(InflightArea::create(&wanted(rings, size), false).is_err());
         }
-        assert!(Area::create(&wanted(2, 8)[..19], true).is_err());
+        assert!(InflightArea::create(&wanted(2, 8)[..19], true).is_err());
         for packed in [false, true] {
-            let (area, file) = Area::create(&wanted(2, 8), packed).unwrap();
-            let again = Arc::new(Area::map(&area.payload(), &file).unwrap());
+            let (area, file) = InflightArea::create(&wanted(2, 8), packed).unwrap();
+            let again = Arc::new(InflightArea::map(&area.payload(), &file).unwrap());
             assert!(again.region(1, 8, packed).is_some() && again.region(2, 8, packed).is_none());
             assert!(again.region(1, 9, packed).is_none() && again.region(usize::MAX, 8, packed).is_none());
             // A front-end that reports more bytes than the file has, or fewer than the rings need.
             let mut payload = area.payload();
             payload[3] = 1;
-            assert!(Area::map(&payload, &file).is_err());
+            assert!(InflightArea::map(&payload, &file).is_err());
             payload[..8].copy_from_slice(&100u64.to_ne_bytes());
-            let short = Arc::new(Area::map(&payload, &file).unwrap());
+            let short = Arc::new(InflightArea::map(&payload, &file).unwrap());
             assert!(short.region(0, 8, packed).is_none());
             payload[8] = 1;
-            assert!(Area::map(&payload, &file).is_err());
+            assert!(InflightArea::map(&payload, &file).is_err());
         }
     }
 
@@ -378,7 +383,7 @@ mod tests {
     /// The state that another back-end left, as the specification describes it.
     #[test]
     fn descriptors_in_flight_are_found_in_their_order() {
-        let (area, _file) = Area::create(&wanted(1, 8), false).unwrap();
+        let (area, _file) = InflightArea::create(&wanted(1, 8), false).unwrap();
         let region = Arc::new(area).region(0, 8, false).unwrap();
         for (counter, n) in [7u16, 2, 5, 0].into_iter().enumerate() {
             region.byte(region.split_field(n, IN_FLIGHT)).store(1, Ordering::Relaxed);

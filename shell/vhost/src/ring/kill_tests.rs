@@ -1,7 +1,7 @@
 //! A switch is killed at any moment of a burst, and the next switch continues at the ring position in the inflight area.
 
 use super::descriptor::{Addresses, Descriptor};
-use super::inflight::{Area, Region, UsedRecord, WRAP};
+use super::inflight::{InflightArea, InflightRegion, UsedRecord, WRAP};
 use super::layout::Layout;
 use super::packed::Packed;
 use super::split::Split;
@@ -20,7 +20,7 @@ const SIZE: u16 = 8;
 
 struct Guest {
     memory: Arc<GuestMemory>,
-    area: Arc<Area>,
+    area: Arc<InflightArea>,
     packed: bool,
 }
 
@@ -29,11 +29,11 @@ impl Guest {
         let region = RegionLayout { guest: 0, size: 1 << 20, user: USER, offset: 0 };
         let memory = Arc::new(GuestMemory::map(&[region], &[&file(1 << 20)]).unwrap());
         let wanted = [&[0; 16][..], &1u16.to_ne_bytes(), &SIZE.to_ne_bytes()].concat();
-        let area = Arc::new(Area::create(&wanted, packed).unwrap().0);
+        let area = Arc::new(InflightArea::create(&wanted, packed).unwrap().0);
         Guest { memory, area, packed }
     }
 
-    fn region(&self) -> Region {
+    fn region(&self) -> InflightRegion {
         self.area.region(0, SIZE, self.packed).unwrap()
     }
 
@@ -86,14 +86,14 @@ fn single_descriptors_are_given_back_once() {
                     guest.region().initialize();
                     let ring = guest.ring::<Packed>();
                     assert_eq!(ring.next, position);
-                    ring.memory.begin_used(position, n, false);
+                    ring.layout.begin_used(position, n, false);
                     for k in 0..done {
-                        ring.memory.put_used(ring.memory.after(position, k), at(k) + 100, 0);
+                        ring.layout.put_used(ring.layout.after(position, k), at(k) + 100, 0);
                     }
                     drop(ring);
                     (0..again).for_each(|k| guest.offer(at(k), !wrap(k), 0));
                     let ring = guest.ring::<Packed>();
-                    assert_eq!(ring.next, ring.memory.after(position, done), "{begin} {n} {done} {again}");
+                    assert_eq!(ring.next, ring.layout.after(position, done), "{begin} {n} {done} {again}");
                 }
             }
         }
@@ -116,14 +116,14 @@ fn buffers_of_one_packet_are_given_back_together() {
                 guest.region().set_used_record(UsedRecord { before: position, after: position, together: 0 });
                 guest.region().initialize();
                 let ring = guest.ring::<Packed>();
-                ring.memory.begin_used(position, n, true);
+                ring.layout.begin_used(position, n, true);
                 for k in (n - done..n).rev() {
-                    ring.memory.put_used(ring.memory.after(position, k), 1, 50);
+                    ring.layout.put_used(ring.layout.after(position, k), 1, 50);
                 }
                 drop(ring);
                 let ring = guest.ring::<Packed>();
                 if done == n {
-                    assert_eq!(ring.next, ring.memory.after(position, n));
+                    assert_eq!(ring.next, ring.layout.after(position, n));
                 } else {
                     let now: Vec<_> = (0..SIZE).map(|k| guest.word(16 * u64::from(k) + 8)).collect();
                     assert_eq!((ring.next, now), (position, offered), "{begin} {n} {done}");
@@ -150,16 +150,16 @@ fn hidden_packets_are_shown_together() {
                 guest.region().set_used_record(UsedRecord { before: position, after: position, together: 0 });
                 guest.region().initialize();
                 let ring = guest.ring::<Packed>();
-                let after = |k| ring.memory.after(position, k);
+                let after = |k| ring.layout.after(position, k);
                 // The switch is killed after `done` buffers. The first buffer is marked as used last.
                 for k in 1..=done {
                     if k == 1 {
-                        ring.memory.begin_deferred(position, position, burst);
+                        ring.layout.begin_deferred(position, position, burst);
                     }
                     if k == burst {
-                        ring.memory.begin_deferred(position, after(burst), n - burst);
+                        ring.layout.begin_deferred(position, after(burst), n - burst);
                     }
-                    ring.memory.put_used(after(k % n), at(k % n) + 100, 50);
+                    ring.layout.put_used(after(k % n), at(k % n) + 100, 50);
                 }
                 let next = guest.ring::<Packed>().next;
                 if done == n {

@@ -1,9 +1,9 @@
 //! The interface of the two memory formats of a ring. The code of a burst is compiled once for each format, so the format is not checked
 //! for each packet.
 
-use super::InvalidRing;
+use super::RingError;
 use super::descriptor::{Addresses, Descriptor};
-use super::inflight::Region;
+use super::inflight::InflightRegion;
 use crate::address_space::AddressSpace;
 use crate::dirty::DirtyLog;
 use crate::memory::GuestMemory;
@@ -27,7 +27,7 @@ pub(crate) trait Layout: Debug + Sized {
         at: Addresses,
         size: u16,
         event_index: bool,
-    ) -> Result<Option<Self>, InvalidRing>;
+    ) -> Result<Option<Self>, RingError>;
 
     fn space(&self) -> &Self::Space;
 
@@ -54,30 +54,30 @@ pub(crate) trait Layout: Debug + Sized {
     fn resume(&self, base: Option<u16>) -> Option<u16>;
 
     /// Starts to record the ring's position in `region`, beginning with `position`.
-    fn attach_inflight(&mut self, region: Region, position: u16);
+    fn attach_inflight(&mut self, region: InflightRegion, position: u16);
 
     /// Returns the position at which the ring continues after the previous switch was killed, from the record in `region`, and repairs
     /// descriptors that were only partly marked as used. `None`: the region is invalid.
-    fn recover(&self, region: &Region) -> Option<u16>;
+    fn recover(&self, region: &InflightRegion) -> Option<u16>;
 
     /// The position `slots` after this one.
     fn after(&self, position: u16, slots: u16) -> u16;
 
     /// Upper limit of the number of available entries from `position` on; 0: no entry is available.
-    fn offered(&self, position: u16) -> Result<u16, InvalidRing>;
+    fn offered(&self, position: u16) -> Result<u16, RingError>;
 
     /// Number of available entries (split ring) or descriptors (packed ring) from `position` on.
-    fn available(&self, position: u16) -> Result<u16, InvalidRing>;
+    fn available(&self, position: u16) -> Result<u16, RingError>;
 
     /// Reads the descriptor numbers of the entries from `position` on. Does nothing in a packed ring, which has no such numbers.
     fn read_heads(&self, position: u16, heads: &mut [u16]);
 
     /// The first descriptor of the entry `n` after `position`; `None`: the entry is not available. `head`: the descriptor's number (split
     /// ring), or an output for the entry's buffer id (packed ring).
-    fn first(&self, position: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing>;
+    fn first(&self, position: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, RingError>;
 
-    /// Descriptor `n` of the chain at `position`. `before`: the descriptor before it, which in a split ring contains its number. `None`: the
-    /// number is beyond the ring.
+    /// Descriptor `n` of the chain at `position`. `before`: descriptor `n - 1` of the chain, which in a split
+    /// ring contains the number of descriptor `n` in the ring. `None`: this number is beyond the ring.
     fn following(&self, position: u16, n: u16, before: &Descriptor) -> Option<Descriptor>;
 
     /// A descriptor of an indirect table, from its two words.

@@ -11,7 +11,7 @@
 //! - [`tail_leases`]: long packets; only their beginning is copied when they are received.
 //!
 //! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and the value that was
-//! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`], for which the guest loses its
+//! read is checked before it is used. A value that the specification does not allow is a [`RingError`], for which the guest loses its
 //! connection.
 //!
 //! Addresses in descriptors are translated by the ring's [address space](crate::address_space).
@@ -39,7 +39,7 @@ use std::fmt;
 
 /// Why a ring is not read: the guest wrote values that the specification does not allow, or a translation is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InvalidRing {
+pub(crate) enum RingError {
     /// The index makes more descriptors available than the ring has.
     Index,
     /// The number of a descriptor is beyond the end of the ring.
@@ -64,20 +64,20 @@ pub(crate) enum InvalidRing {
     Untranslated,
 }
 
-impl fmt::Display for InvalidRing {
+impl fmt::Display for RingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            InvalidRing::Index => "more descriptors are offered than the ring has",
-            InvalidRing::Head => "a descriptor is beyond the ring",
-            InvalidRing::Chain => "a chain has more descriptors than the ring",
-            InvalidRing::Address => "a buffer is outside the guest's memory",
-            InvalidRing::Direction => "a buffer has the wrong direction",
-            InvalidRing::Indirect => "an indirect table is invalid",
-            InvalidRing::Header => "a packet is shorter than its header",
-            InvalidRing::Inflight => "its inflight area is invalid",
-            InvalidRing::Scattered => "its memory is not contiguous or not aligned",
-            InvalidRing::Denied => "the IOMMU does not permit an access that it requires",
-            InvalidRing::Untranslated => "an address is not translated",
+            RingError::Index => "more descriptors are offered than the ring has",
+            RingError::Head => "a descriptor is beyond the ring",
+            RingError::Chain => "a chain has more descriptors than the ring",
+            RingError::Address => "a buffer is outside the guest's memory",
+            RingError::Direction => "a buffer has the wrong direction",
+            RingError::Indirect => "an indirect table is invalid",
+            RingError::Header => "a packet is shorter than its header",
+            RingError::Inflight => "its inflight area is invalid",
+            RingError::Scattered => "its memory is not contiguous or not aligned",
+            RingError::Denied => "the IOMMU does not permit an access that it requires",
+            RingError::Untranslated => "an address is not translated",
         })
     }
 }

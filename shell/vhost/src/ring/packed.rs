@@ -7,14 +7,14 @@
 //!
 //! Sources: virtio 1.2, 2.8.
 
-use super::InvalidRing;
+use super::RingError;
 use super::descriptor::{Addresses, Descriptor};
-use super::inflight::{Region, UsedRecord, WRAP};
+use super::inflight::{InflightRegion, UsedRecord, WRAP};
 use super::layout::Layout;
 use crate::address_space::AddressSpace;
 use crate::dirty::DirtyLog;
 use crate::iotlb::Access;
-use crate::memory::{GuestMemory, LINE};
+use crate::memory::{CACHE_LINE, GuestMemory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -34,7 +34,7 @@ const SIZE_MAX: u16 = 1 << 15;
 /// could go round a short ring twice.
 const SIZE_MIN_EVENT: u16 = 64;
 /// Number of descriptors in a cache line.
-const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
+const PER_LINE: u16 = (CACHE_LINE / Descriptor::BYTES) as u16;
 
 /// A packed ring.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct Packed<S = Arc<GuestMemory>> {
     /// Guest-physical addresses of the descriptors and of the device's event suppression structure, for the dirty log.
     logged_addresses: [Option<u64>; 2],
     /// The ring's region of the inflight area, if there is one.
-    region: Option<Region>,
+    region: Option<InflightRegion>,
 }
 
 // SAFETY: the pointers point into shared mappings that `space` keeps mapped, and are used for atomic accesses only.
@@ -115,7 +115,7 @@ impl<S: AddressSpace> Packed<S> {
     /// Records in the inflight area which descriptors the switch is about to mark as used. `together`: the first descriptor is marked last,
     /// which returns all of them to the guest; so the contents of the others are saved now.
     #[inline(never)]
-    fn record_used(&self, region: &Region, position: u16, n: u16, together: bool) {
+    fn record_used(&self, region: &InflightRegion, position: u16, n: u16, together: bool) {
         for n in 1..if together { n } else { 0 } {
             let (at, _) = self.slot(position, n);
             region.save(at, self.last_word(at).load(Ordering::Relaxed));
@@ -141,7 +141,7 @@ impl<S: AddressSpace> Layout for Packed<S> {
 
     type Space = S;
 
-    fn new(space: &S, at: Addresses, size: u16, _: bool) -> Result<Option<Packed<S>>, InvalidRing> {
+    fn new(space: &S, at: Addresses, size: u16, _: bool) -> Result<Option<Packed<S>>, RingError> {
         let part = |address, len, align, access| {
             let part = space.ring_part(address, len, access)?;
             Ok(part.filter(|part| part.start().addr() % align == 0))
@@ -192,13 +192,13 @@ impl<S: AddressSpace> Layout for Packed<S> {
         (base & !WRAP < self.size).then_some(base)
     }
 
-    fn attach_inflight(&mut self, region: Region, position: u16) {
+    fn attach_inflight(&mut self, region: InflightRegion, position: u16) {
         region.set_used_record(UsedRecord { before: position, after: position, together: 0 });
         region.initialize();
         self.region = Some(region);
     }
 
-    fn recover(&self, region: &Region) -> Option<u16> {
+    fn recover(&self, region: &InflightRegion) -> Option<u16> {
         let UsedRecord { before, after, together } = region.used_record();
         self.resume(Some(before))?;
         self.resume(Some(after))?;
@@ -232,14 +232,14 @@ impl<S: AddressSpace> Layout for Packed<S> {
     }
 
     #[inline]
-    fn offered(&self, position: u16) -> Result<u16, InvalidRing> {
+    fn offered(&self, position: u16) -> Result<u16, RingError> {
         let (at, wrap) = self.slot(position, 0);
         let offered = is_available(self.last_word(at).load(Ordering::Relaxed), wrap);
         Ok(if offered { self.size } else { 0 })
     }
 
     /// The guest makes descriptors available in order, so the end of the available descriptors is found by bisection.
-    fn available(&self, position: u16) -> Result<u16, InvalidRing> {
+    fn available(&self, position: u16) -> Result<u16, RingError> {
         let offered = |n| {
             let (at, wrap) = self.slot(position, n);
             is_available(self.last_word(at).load(Ordering::Relaxed), wrap)
@@ -260,7 +260,7 @@ impl<S: AddressSpace> Layout for Packed<S> {
     fn read_heads(&self, _: u16, _: &mut [u16]) {}
 
     #[inline(always)]
-    fn first(&self, position: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing> {
+    fn first(&self, position: u16, n: u16, head: &mut u16) -> Result<Option<Descriptor>, RingError> {
         let (at, wrap) = self.slot(position, n);
         // Acquire: data that the guest wrote before it made the descriptor available is visible after this load.
         let rest = self.last_word(at).load(Ordering::Acquire);

@@ -31,11 +31,11 @@ impl<L: Layout> Ring<L> {
     #[inline]
     pub fn publish_received(&mut self) -> u64 {
         self.empty_bursts = 0;
-        if !self.is_polling || !self.memory.supports_leases() {
+        if !self.is_polling || !self.layout.supports_leases() {
             return self.publish_all();
         }
         let unpublished = self.next.wrapping_sub(self.published);
-        match unpublished.checked_sub(UNPUBLISHED_MAX.min(self.memory.size() / 4)) {
+        match unpublished.checked_sub(UNPUBLISHED_MAX.min(self.layout.size() / 4)) {
             None | Some(0) => 0,
             Some(n) => self.publish_up_to(self.published.wrapping_add(n)),
         }
@@ -69,10 +69,10 @@ impl<L: Layout> Ring<L> {
     /// Publishes the entries before `position`.
     #[inline]
     fn publish_up_to(&mut self, position: u16) -> u64 {
-        self.memory.publish(position);
+        self.layout.publish(position);
         let before = std::mem::replace(&mut self.published, position);
         if let Some(log) = &self.eventfds_and_log.log {
-            self.memory.mark_dirty(&log.dirty, log.used, before, position);
+            self.layout.mark_dirty(&log.dirty, log.used, before, position);
         }
         let before = self.signalled.replace(position);
         let event_index = self.has(feature::EVENT_IDX);
@@ -80,7 +80,7 @@ impl<L: Layout> Ring<L> {
             self.is_polling = !event_index;
             return 0;
         };
-        let needs_interrupt = self.memory.needs_interrupt(before, position, event_index);
+        let needs_interrupt = self.layout.needs_interrupt(before, position, event_index);
         self.is_polling = !event_index && !needs_interrupt;
         if !needs_interrupt {
             return 0;

@@ -1,14 +1,14 @@
 //! Receives the packets that a guest sends.
 
-use super::InvalidRing;
+use super::RingError;
 use super::chain::{Chain, Direction, Parts};
 use super::layout::Layout;
 use super::state::{AHEAD, Burst, Cursor, Entry, HEADER, ReceivedBuffer, Ring};
 use super::tail_leases::{HEAD_LEN, TAIL_MIN_PACKET, TailLeases};
 use crate::feature;
 use crate::guest::Received;
-use crate::memory::{LINE, Part};
-use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FrameBatch, FramePool};
+use crate::memory::{CACHE_LINE, Part};
+use packet::frame::{FRAME_MAX, Frame, FrameBatch, FramePool, USUAL_FRAME_MAX};
 use packet::offload::{GsoKind, Offload};
 use packet::queue::RX_BURST;
 use packet::{segment, vnet};
@@ -36,8 +36,8 @@ impl<L: Layout> Ring<L> {
             return Received::default();
         }
         let mut packets = 0;
-        let holds = leases.is_some() && self.memory.has_inflight_area();
-        let leases = leases.filter(|_| self.memory.supports_leases());
+        let holds = leases.is_some() && self.layout.has_inflight_area();
+        let leases = leases.filter(|_| self.layout.supports_leases());
         let held = std::mem::take(&mut self.held);
         let mut to = Destination { pool, out, leases, held };
         let taken = match L::PACKED && holds {
@@ -68,7 +68,7 @@ impl<L: Layout> Ring<L> {
         max: usize,
         to: &mut Destination<'_>,
         packets: &mut usize,
-    ) -> Result<(), InvalidRing> {
+    ) -> Result<(), RingError> {
         let max = max.min(RX_BURST) as u16;
         if self.had_packets {
             // Prefetch the descriptors together with the index. Not while the guest sends nothing: the guest may be writing the
@@ -80,7 +80,7 @@ impl<L: Layout> Ring<L> {
         if left == 0 {
             return Ok(());
         }
-        self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
+        self.layout.prefetch_end(self.next, self.has(feature::EVENT_IDX));
         to.out.reserve(usize::from(left));
         let mut cursor = self.cursor(left);
         let mut taken = Ok(());
@@ -102,7 +102,7 @@ impl<L: Layout> Ring<L> {
         &self,
         cursor: &mut Cursor,
         to: &mut Destination<'_>,
-    ) -> Result<(), InvalidRing> {
+    ) -> Result<(), RingError> {
         let mut burst = Burst::new();
         self.read_burst(cursor, cursor.left, Direction::FromGuest, &mut burst, |_, part| {
             part.prefetch_first(part.len());
@@ -110,22 +110,22 @@ impl<L: Layout> Ring<L> {
         let (mut position, mut at) = (cursor.next, 0);
         let mut taken = Ok(());
         if !HOLDS {
-            self.memory.begin_used(position, burst.len(), false);
+            self.layout.begin_used(position, burst.len(), false);
         }
         while let Some(entry) = burst.get(at) {
             // Prefetch only one long packet ahead: the lines of more packets would evict each other from the cache.
             let next = burst.buffer(at + 1);
-            if next.len() > 2 * LINE {
+            if next.len() > 2 * CACHE_LINE {
                 to.prefetch_rest(&next);
             }
-            if (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&entry.buffer.len()) {
+            if (HEADER + ETHERNET..=HEADER + USUAL_FRAME_MAX).contains(&entry.buffer.len()) {
                 self.receive_single(&entry.buffer, to);
                 if HOLDS {
                     to.held.push(ReceivedBuffer { position, id: entry.head, slots: 1 });
                 } else {
-                    self.memory.put_used(position, entry.head, 0);
+                    self.layout.put_used(position, entry.head, 0);
                 }
-                position = self.memory.after(position, 1);
+                position = self.layout.after(position, 1);
             } else {
                 match self.receive_chain(position, entry, &mut cursor.last_region, to) {
                     Ok((frame, chain)) => {
@@ -136,7 +136,7 @@ impl<L: Layout> Ring<L> {
                         } else {
                             self.put_used_chain(taken);
                         }
-                        position = self.memory.after(position, chain.slots);
+                        position = self.layout.after(position, chain.slots);
                     }
                     Err(invalid) => {
                         taken = Err(invalid);
@@ -154,9 +154,9 @@ impl<L: Layout> Ring<L> {
     #[inline(always)]
     fn put_used_chain(&self, ReceivedBuffer { position, id, slots }: ReceivedBuffer) {
         if slots > 1 {
-            self.memory.begin_used(position, slots, true);
+            self.layout.begin_used(position, slots, true);
         }
-        self.memory.put_used(position, id, 0);
+        self.layout.put_used(position, id, 0);
     }
 
     /// Marks the held buffers as used and publishes them. The guest is interrupted later, by [`Ring::publish_deferred`].
@@ -166,7 +166,7 @@ impl<L: Layout> Ring<L> {
         while let Some(first) = rest.first() {
             let n = rest.iter().take_while(|taken| taken.slots == 1).count();
             if n > 0 {
-                self.memory.begin_used(first.position, n as u16, false);
+                self.layout.begin_used(first.position, n as u16, false);
             }
             let (group, others) = rest.split_at(n.max(1));
             group.iter().for_each(|taken| self.put_used_chain(*taken));
@@ -174,7 +174,7 @@ impl<L: Layout> Ring<L> {
         }
         held.clear();
         self.held = held;
-        self.memory.publish(self.next);
+        self.layout.publish(self.next);
     }
 
     /// Appends the packet in one buffer, whose length was checked. Drops a packet that requests an offload that was not negotiated, or
@@ -183,7 +183,7 @@ impl<L: Layout> Ring<L> {
     fn receive_single(&self, part: &Part<'_>, to: &mut Destination<'_>) {
         let Some((first, last)) = part.read_header() else { return };
         let Some(frame) = to.pool.alloc_in(part.len() - HEADER, to.out) else { return };
-        if part.len() > 2 * LINE {
+        if part.len() > 2 * CACHE_LINE {
             self.fill_long(part, frame, &mut to.leases);
             to.pool.prefetch_next(if frame.is_complete() { part.len() } else { HEAD_LEN });
         } else {
@@ -208,7 +208,7 @@ impl<L: Layout> Ring<L> {
         {
             packet.read(frame.head_of_mut(HEAD_LEN).get_mut(..HEAD_LEN).unwrap_or_default());
             let tail = std::iter::once(packet.skip(HEAD_LEN));
-            if leases.lease_tail(frame, HEAD_LEN, tail, self.memory.memory()) {
+            if leases.lease_tail(frame, HEAD_LEN, tail, self.layout.memory()) {
                 return;
             }
         }
@@ -224,14 +224,14 @@ impl<L: Layout> Ring<L> {
         entry: Entry<'_, '_>,
         last_region: &mut usize,
         to: &mut Destination<'_>,
-    ) -> Result<(Option<Frame>, Chain), InvalidRing> {
+    ) -> Result<(Option<Frame>, Chain), RingError> {
         let mut parts = Parts::new();
         let first = (entry.head, *entry.first);
         let chain = self.walk(Direction::FromGuest).chain(position, first, &mut parts, last_region)?;
         let total = chain.len as usize;
         let mut header = [0; HEADER];
         let header_len = self.header();
-        let Some(len) = total.checked_sub(header_len) else { return Err(InvalidRing::Header) };
+        let Some(len) = total.checked_sub(header_len) else { return Err(RingError::Header) };
         let Some(mut frame) = (ETHERNET..=FRAME_MAX).contains(&len).then(|| to.pool.alloc(len)).flatten()
         else {
             return Ok((None, chain));
@@ -244,7 +244,7 @@ impl<L: Layout> Ring<L> {
             let begin = frame.bytes_mut().get_mut(..HEAD_LEN).unwrap_or_default();
             let (part, more) = gather_from(rest, begin).unwrap_or((None, &[]));
             let tail = part.into_iter().chain(more.iter().copied()).filter(|part| part.len() > 0);
-            leased = leases.lease_tail(&mut frame, HEAD_LEN, tail, self.memory.memory());
+            leased = leases.lease_tail(&mut frame, HEAD_LEN, tail, self.layout.memory());
         }
         if !leased {
             gather_from(rest, frame.bytes_mut());
@@ -280,10 +280,12 @@ impl<L: Layout> Ring<L> {
         // The rest of the switch supports only a checksum of the outermost transport header. Another checksum, of a packet inside a
         // tunnel, is computed here.
         let layout = segment::layout(begin);
-        if layout.is_some_and(|l| l.l4 == usize::from(csum.start) && l.checksum() == Some(csum.offset)) {
+        if layout.is_some_and(|l| l.l4 == usize::from(csum.start) && l.checksum_offset() == Some(csum.offset))
+        {
             return set_if_kind_fits(frame, offload, layout.and_then(|l| l.kind()));
         }
-        offload.gso.is_none() && segment::complete(frame.bytes_mut(), csum.start, csum.offset).is_some()
+        offload.gso.is_none()
+            && segment::finish_checksum(frame.bytes_mut(), csum.start, csum.offset).is_some()
     }
 }
 
@@ -301,7 +303,7 @@ impl Destination<'_> {
     fn prefetch_rest(&self, packet: &Part<'_>) {
         let keeps_tail = self.leases.is_some() && packet.len() >= HEADER + TAIL_MIN_PACKET;
         let end = if keeps_tail { HEADER + HEAD_LEN } else { AHEAD };
-        packet.prefetch(2 * LINE..packet.len().min(end));
+        packet.prefetch(2 * CACHE_LINE..packet.len().min(end));
     }
 }
 
@@ -322,7 +324,9 @@ fn set_if_kind_fits(frame: &mut Frame, offload: Offload, kind: Option<GsoKind>) 
     let fits = offload.gso.is_none_or(|gso| Some(gso.kind) == kind);
     if fits {
         let len = frame.len();
-        frame.set_offload(offload.without_needless_segmentation(frame.head_of(offload.reach()), len));
+        frame.set_offload(
+            offload.without_needless_segmentation(frame.head_of(offload.needed_head_len()), len),
+        );
     }
     fits
 }

@@ -3,14 +3,14 @@
 //! [`Split`] is created from addresses that were translated and checked for the ring's whole length and alignment, and it keeps the
 //! memory mapped. All accesses are atomic loads and stores, with indexes modulo the ring's size.
 
-use super::InvalidRing;
+use super::RingError;
 use super::descriptor::{Addresses, Descriptor};
-use super::inflight::Region;
+use super::inflight::InflightRegion;
 use super::layout::Layout;
 use crate::address_space::AddressSpace;
 use crate::dirty::DirtyLog;
 use crate::iotlb::Access;
-use crate::memory::{GuestMemory, LINE};
+use crate::memory::{CACHE_LINE, GuestMemory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -21,7 +21,7 @@ const NO_NOTIFY: u16 = 1;
 /// 16-bit words of the available and the used ring before their entries: flags and index.
 const HEAD_WORDS: usize = 2;
 /// Number of descriptors in a cache line.
-const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
+const PER_LINE: u16 = (CACHE_LINE / Descriptor::BYTES) as u16;
 
 /// A split ring.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct Split<S = Arc<GuestMemory>> {
     size: u16,
     space: S,
     /// The ring's region of the inflight area, if there is one. It repeats the index of the used ring.
-    region: Option<Region>,
+    region: Option<InflightRegion>,
 }
 
 // SAFETY: the pointers point into shared mappings that `space` keeps mapped, and are used for atomic accesses only.
@@ -112,7 +112,7 @@ impl<S: AddressSpace> Layout for Split<S> {
 
     type Space = S;
 
-    fn new(space: &S, at: Addresses, size: u16, event_index: bool) -> Result<Option<Split<S>>, InvalidRing> {
+    fn new(space: &S, at: Addresses, size: u16, event_index: bool) -> Result<Option<Split<S>>, RingError> {
         let n = u64::from(size);
         // Each ring has flags, an index, entries, and an event index if that was negotiated.
         let event = if event_index { 2 } else { 0 };
@@ -172,7 +172,7 @@ impl<S: AddressSpace> Layout for Split<S> {
         Some(self.used_index())
     }
 
-    fn attach_inflight(&mut self, region: Region, position: u16) {
+    fn attach_inflight(&mut self, region: InflightRegion, position: u16) {
         region.set_used_index(position);
         region.initialize();
         self.region = Some(region);
@@ -182,7 +182,7 @@ impl<S: AddressSpace> Layout for Split<S> {
     /// each of these descriptors, from the used index on. The driver does not write these slots until the descriptors are used, so this
     /// function may overwrite them with the numbers of the descriptors. (The other back-end may have used descriptors in another order, so
     /// the old numbers may be wrong.)
-    fn recover(&self, region: &Region) -> Option<u16> {
+    fn recover(&self, region: &InflightRegion) -> Option<u16> {
         let used = self.used_index();
         let heads = region.take_in_flight(used)?;
         if heads.len() > usize::from(self.offered(used).ok()?) {
@@ -201,12 +201,12 @@ impl<S: AddressSpace> Layout for Split<S> {
     }
 
     #[inline]
-    fn offered(&self, position: u16) -> Result<u16, InvalidRing> {
+    fn offered(&self, position: u16) -> Result<u16, RingError> {
         let n = self.available_index().wrapping_sub(position);
-        if n > self.size { Err(InvalidRing::Index) } else { Ok(n) }
+        if n > self.size { Err(RingError::Index) } else { Ok(n) }
     }
 
-    fn available(&self, position: u16) -> Result<u16, InvalidRing> {
+    fn available(&self, position: u16) -> Result<u16, RingError> {
         self.offered(position)
     }
 
@@ -224,8 +224,8 @@ impl<S: AddressSpace> Layout for Split<S> {
     }
 
     #[inline(always)]
-    fn first(&self, _: u16, _: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing> {
-        self.descriptor(*head).map(Some).ok_or(InvalidRing::Head)
+    fn first(&self, _: u16, _: u16, head: &mut u16) -> Result<Option<Descriptor>, RingError> {
+        self.descriptor(*head).map(Some).ok_or(RingError::Head)
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 //! The state of a ring of either format ([`Ring`]), and a burst of its entries ([`Burst`]).
 
-use super::InvalidRing;
+use super::RingError;
 use super::chain::{Direction, Walk};
 use super::descriptor::{Addresses, Descriptor};
-use super::inflight::Region;
+use super::inflight::InflightRegion;
 use super::layout::Layout;
 use crate::address_space::{AddressSpace, IovaSpace};
 use crate::dirty::DirtyLog;
@@ -105,7 +105,7 @@ pub(crate) struct StartPosition {
     /// The position from the front-end (`SET_VRING_BASE`).
     pub base: Option<u16>,
     /// The ring's region of the inflight area, with the position of an earlier back-end; this ring records its position there.
-    pub region: Option<Region>,
+    pub region: Option<InflightRegion>,
 }
 
 /// A buffer that was received from a packed ring: its position, its buffer id, and the number of its descriptors.
@@ -148,7 +148,8 @@ impl Cursor {
 /// The state of a ring that is in use. Only one worker at a time accesses it.
 #[derive(Debug)]
 pub(crate) struct Ring<L> {
-    pub memory: L,
+    /// The words of the ring in guest memory.
+    pub layout: L,
     /// The position of the next entry. It is also the position at which the next buffer is marked as used, because a burst marks its
     /// buffers as used in order before it ends.
     pub next: u16,
@@ -176,8 +177,8 @@ pub(crate) struct Ring<L> {
     /// Number of bursts since the last one that found packets. It saturates.
     pub empty_bursts: u16,
     /// The invalid data that the guest wrote into this ring, if any. If it is set, the ring is not read again; if it is
-    /// [`InvalidRing::Untranslated`], not until the IOTLB changes.
-    pub invalid: Option<InvalidRing>,
+    /// [`RingError::Untranslated`], not until the IOTLB changes.
+    pub invalid: Option<RingError>,
 }
 
 impl<L: Layout> Ring<L> {
@@ -191,27 +192,29 @@ impl<L: Layout> Ring<L> {
         features: u64,
         StartPosition { base, region }: StartPosition,
         old: Option<&Ring<L>>,
-    ) -> Result<Option<Ring<L>>, InvalidRing> {
-        let memory = L::new(space, at, size, features & feature::EVENT_IDX != 0)?;
-        let Some(mut memory) = memory else { return Ok(None) };
-        let old = old.filter(|old| old.memory.size() == size);
-        let was_initialized =
-            region.as_ref().map_or(Some(false), Region::was_initialized).ok_or(InvalidRing::Inflight)?;
+    ) -> Result<Option<Ring<L>>, RingError> {
+        let layout = L::new(space, at, size, features & feature::EVENT_IDX != 0)?;
+        let Some(mut layout) = layout else { return Ok(None) };
+        let old = old.filter(|old| old.layout.size() == size);
+        let was_initialized = region
+            .as_ref()
+            .map_or(Some(false), InflightRegion::was_initialized)
+            .ok_or(RingError::Inflight)?;
         let next = match (old, &region) {
             (Some(old), _) => Some(old.next),
             (None, Some(region)) if was_initialized => {
-                Some(memory.recover(region).ok_or(InvalidRing::Inflight)?)
+                Some(layout.recover(region).ok_or(RingError::Inflight)?)
             }
-            (None, _) => memory.resume(base),
+            (None, _) => layout.resume(base),
         };
         let Some(next) = next else { return Ok(None) };
         if let Some(region) = region {
-            memory.attach_inflight(region, next);
+            layout.attach_inflight(region, next);
         }
         let mut ring = Ring {
             next,
             seen_index: next,
-            memory,
+            layout,
             signalled: old.and_then(|old| old.signalled),
             features,
             last_region: 0,
@@ -223,7 +226,7 @@ impl<L: Layout> Ring<L> {
             held: Vec::new(),
             is_polling: false,
             empty_bursts: 0,
-            invalid: old.and_then(|old| old.invalid).filter(|why| *why != InvalidRing::Untranslated),
+            invalid: old.and_then(|old| old.invalid).filter(|why| *why != RingError::Untranslated),
         };
         ring.request_kicks(old.is_some_and(|old| old.kicks_requested));
         Ok(Some(ring))
@@ -246,21 +249,21 @@ impl<L: Layout> Ring<L> {
 
     #[inline]
     pub fn walk(&self, direction: Direction) -> Walk<'_, L> {
-        Walk { ring: &self.memory, direction, indirect: self.has(feature::INDIRECT) }
+        Walk { ring: &self.layout, direction, indirect: self.has(feature::INDIRECT) }
     }
 
     /// Number of available entries, for a burst of `wanted` entries. The index is read again only if the last value is not enough. So if
     /// the result is at least `wanted`, more entries may be available. In a packed ring fewer entries than the result may be available,
     /// but at least one if the result is not 0.
     #[inline]
-    pub fn offered_for(&mut self, wanted: u16) -> Result<u16, InvalidRing> {
+    pub fn offered_for(&mut self, wanted: u16) -> Result<u16, RingError> {
         if L::PACKED {
-            return self.memory.offered(self.next);
+            return self.layout.offered(self.next);
         }
         if self.known_available() >= wanted {
             return Ok(self.known_available());
         }
-        let n = self.memory.offered(self.next)?;
+        let n = self.layout.offered(self.next)?;
         self.seen_index = self.next.wrapping_add(n);
         Ok(n)
     }
@@ -276,18 +279,18 @@ impl<L: Layout> Ring<L> {
         direction: Direction,
         burst: &mut Burst<'m>,
         prefetch: impl Fn(usize, &Part<'m>),
-    ) -> Result<(), InvalidRing> {
+    ) -> Result<(), RingError> {
         let n = usize::from(n).min(BURST);
-        self.memory.read_heads(cursor.next, &mut burst.heads[..n]);
+        self.layout.read_heads(cursor.next, &mut burst.heads[..n]);
         // Buffers are accessed directly only if their headers have 12 bytes and no write is logged.
         let direct = self.header() == HEADER
             && (self.eventfds_and_log.log.is_none() || direction == Direction::FromGuest);
         let flags = if direction == Direction::ToGuest { Descriptor::WRITE } else { 0 };
-        let space = self.memory.space();
-        let window = space.window(cursor.last_region);
+        let space = self.layout.space();
+        let cached_region = space.cached_region(cursor.last_region);
         let entries = burst.heads[..n].iter_mut().zip(&mut burst.first).zip(&mut burst.buffer);
         for (at, ((head, first), buffer)) in entries.enumerate() {
-            match self.memory.first(cursor.next, at as u16, head)? {
+            match self.layout.first(cursor.next, at as u16, head)? {
                 Some(descriptor) => *first = descriptor,
                 None => break,
             }
@@ -298,7 +301,7 @@ impl<L: Layout> Ring<L> {
             // Other descriptors are not looked up in an IOTLB: the buffer of an indirect one is a table, which needs another access.
             let part = match L::Space::TRANSLATES && !(is_one & direct) {
                 true => None,
-                false => space.buffer(&window, first.address, first.len(), direction.access()),
+                false => space.buffer(&cached_region, first.address, first.len(), direction.access()),
             };
             if let Some(part) = part
                 && is_one & direct
@@ -335,18 +338,18 @@ impl<L: Layout> Ring<L> {
     }
 
     /// The entry at `position`: the number of its first descriptor, and that descriptor; `None`: it is not available.
-    pub fn entry(&self, position: u16) -> Result<Option<(u16, Descriptor)>, InvalidRing> {
+    pub fn entry(&self, position: u16) -> Result<Option<(u16, Descriptor)>, RingError> {
         let mut head = [0];
-        self.memory.read_heads(position, &mut head);
+        self.layout.read_heads(position, &mut head);
         let [mut head] = head;
-        let first = self.memory.first(position, 0, &mut head)?;
+        let first = self.layout.first(position, 0, &mut head)?;
         Ok(first.map(|first| (head, first)))
     }
 
     /// Prefetches the descriptors of the next `n` entries, at most [`BURST`].
     #[inline]
     pub fn prefetch_next(&self, n: u16) {
-        self.memory.prefetch_next(self.next, n.min(BURST as u16));
+        self.layout.prefetch_next(self.next, n.min(BURST as u16));
     }
 
     /// Number of entries that are known to be available. For a packed ring this is not known; then [`BURST`].
@@ -358,7 +361,7 @@ impl<L: Layout> Ring<L> {
     /// Requests that the guest kicks when it adds the next entry, or that it does not kick.
     pub fn request_kicks(&mut self, on: bool) {
         self.kicks_requested = on;
-        self.memory.request_kicks(on.then_some(self.next), self.has(feature::EVENT_IDX));
+        self.layout.request_kicks(on.then_some(self.next), self.has(feature::EVENT_IDX));
     }
 }
 
@@ -366,14 +369,14 @@ impl<L: Layout> Ring<L> {
 impl<L: Layout<Space = IovaSpace>> Ring<L> {
     /// Uses other translations from now on. Returns whether the ring was waiting for a translation, and continues now.
     pub fn set_iotlb(&mut self, iotlb: &Arc<Iotlb>) -> bool {
-        self.memory.space_mut().set_iotlb(iotlb);
-        let waited = self.invalid == Some(InvalidRing::Untranslated);
+        self.layout.space_mut().set_iotlb(iotlb);
+        let waited = self.invalid == Some(RingError::Untranslated);
         self.invalid = self.invalid.filter(|_| !waited);
         waited
     }
 
     /// Whether the worker must report invalid data, or pages whose translations are missing.
     pub fn has_report(&self) -> bool {
-        self.memory.space().has_misses() || self.invalid.is_some_and(|why| why != InvalidRing::Untranslated)
+        self.layout.space().has_misses() || self.invalid.is_some_and(|why| why != RingError::Untranslated)
     }
 }

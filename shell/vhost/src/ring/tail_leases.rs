@@ -116,7 +116,7 @@ pub(crate) fn write_tail(frame: &Frame, buffer: Part<'_>) {
     {
         let len = piece.len.min(left);
         // SAFETY: the piece is readable: the frame still holds its lease, because nothing has used the frame since `frame.piece`.
-        let written = unsafe { to.write_outside(Piece { len, ..piece }) };
+        let written = unsafe { to.write_guest_piece(Piece { len, ..piece }) };
         (to, left, n) = (to.skip(written), left - len, n + 1);
     }
 }
@@ -126,7 +126,7 @@ pub(crate) fn write_tail(frame: &Frame, buffer: Part<'_>) {
 pub(crate) fn prefetch_tail(frame: &Frame, bytes: usize) {
     if let Some(piece) = frame.piece(&GUEST_MEMORY, 0) {
         (0..piece.len.min(bytes))
-            .step_by(crate::memory::LINE)
+            .step_by(crate::memory::CACHE_LINE)
             .for_each(|at| cpu::prefetch_at(piece.at.wrapping_add(at)));
     }
 }

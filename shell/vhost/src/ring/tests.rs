@@ -1,7 +1,7 @@
 //! Rings of both formats with a driver that implements the specification as simply as possible. Both formats must give the same results
 //! for the same packets and buffers, and each packet must arrive as it was sent.
 
-use super::InvalidRing;
+use super::RingError;
 use super::descriptor::{Addresses, Descriptor};
 use super::fill::Item;
 use super::layout::Layout;
@@ -236,7 +236,7 @@ impl<D: Driver> Guest<D> {
     /// Makes a chain with buffers of these lengths available if the ring has space; returns its buffers.
     fn offer(&mut self, lens: &[u32], write: bool, indirect: bool) -> Option<Vec<Buffer>> {
         // No chain is longer than the ring, not even in an indirect table.
-        let longest = usize::from(self.ring.memory.size());
+        let longest = usize::from(self.ring.layout.size());
         if lens.len() > longest || !self.driver.has_room(if indirect { 1 } else { lens.len() as u16 }) {
             return None;
         }
@@ -324,7 +324,7 @@ fn sends<D: Driver>(seed: u64, size: u16) -> Vec<usize> {
         assert_eq!(guest.offered.len(), sent.len(), "seed {seed}: what was taken was given back");
         counts.push(out.len());
         pool.free_all(&mut out);
-        assert_eq!(guest.ring.memory.available(guest.ring.next) == Ok(0), guest.offered.is_empty());
+        assert_eq!(guest.ring.layout.available(guest.ring.next) == Ok(0), guest.offered.is_empty());
     }
     assert!(guest.ring.receive(0, &mut pool, &mut out, None).packets == 0);
     counts
@@ -467,7 +467,7 @@ fn empty_buffers<D: Driver>() {
         // Two of these chains have more descriptors than a packet may have, and no bytes.
         (0..3).for_each(|_| drop(guest.offer(&chain, true, false)));
         let filled = guest.ring.fill(&[Item::new(&[1; 60])], |_, _| panic!("nothing was sent"));
-        assert_eq!((filled.handled, guest.ring.invalid), (0, Some(InvalidRing::Chain)));
+        assert_eq!((filled.handled, guest.ring.invalid), (0, Some(RingError::Chain)));
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 /// If a worker accesses a guest's rings for this long, the port is put out of service. A burst takes microseconds.
-pub const LIMIT: Duration = Duration::from_secs(2);
+pub const STUCK_LIMIT: Duration = Duration::from_secs(2);
 /// How long a session may spin until workers end their accesses. After that it sleeps and checks again.
 pub const SPIN: Duration = Duration::from_micros(100);
 
@@ -20,7 +20,7 @@ pub trait Backend: Send {
     /// Starts to serve a guest that connected. `closing`: the number of messages whose file descriptors are still being closed.
     fn start(&mut self, guest: OwnedFd, closing: &Arc<AtomicUsize>) -> io::Result<Box<dyn Session>>;
     /// Called when the port is removed. No session exists any more.
-    fn forget(&mut self);
+    fn unregister(&mut self);
 }
 
 /// One connection of a guest.
@@ -30,9 +30,9 @@ pub trait Session: Send {
     /// Ends the connection.
     fn close(&mut self);
     /// Checks whether a worker's access to the rings lasts too long. Returns true if the guest blocked the worker.
-    fn watch(&mut self, now: Instant) -> bool;
-    /// Whether `watch` must be called, because workers may access the rings.
-    fn is_watched(&self) -> bool;
+    fn check_stuck_workers(&mut self, now: Instant) -> bool;
+    /// Whether `check_stuck_workers` must be called, because workers may access the rings.
+    fn needs_worker_check(&self) -> bool;
     /// Whether the connection has ended and all its memory was freed.
     fn is_over(&self) -> bool;
     /// Whether the guest closed its end, even if unread messages are left.

@@ -127,7 +127,7 @@ impl Endpoint {
             }
             if now - self.last_check >= CHECK_INTERVAL {
                 self.last_check = now;
-                if session.watch(now) {
+                if session.check_stuck_workers(now) {
                     self.no_guest_before = now + HOLD_OFF;
                 }
             }
@@ -139,7 +139,7 @@ impl Endpoint {
         if self.session.is_none()
             && let Some(done) = self.retiring.take()
         {
-            self.forget();
+            self.unregister();
             let _ = done.send(());
             return false;
         }
@@ -208,9 +208,9 @@ impl Endpoint {
         }
     }
 
-    fn forget(&mut self) {
-        self.backend.forget();
-        self.port.all_off();
+    fn unregister(&mut self) {
+        self.backend.unregister();
+        self.port.disable_all_rings();
         wake();
     }
 
@@ -235,7 +235,7 @@ impl Endpoint {
         fds: &mut Vec<PollFd<'a>>,
     ) -> Option<Duration> {
         session.poll_fds(fds);
-        let watch = session.is_watched().then_some(CHECK_INTERVAL);
+        let watch = session.needs_worker_check().then_some(CHECK_INTERVAL);
         session.next_check_in(now).into_iter().chain(watch).min()
     }
 }

@@ -13,7 +13,7 @@ mod endpoint;
 pub mod stuck_workers;
 mod waker;
 
-pub use backend::{Backend, LIMIT, SPIN, Session, has_hung_up};
+pub use backend::{Backend, SPIN, STUCK_LIMIT, Session, has_hung_up};
 pub use endpoint::connected_to;
 pub use waker::wake;
 
@@ -68,14 +68,14 @@ pub fn open(port: &Arc<PortState>, role: Role, backend: Box<dyn Backend>) -> io:
     Ok(())
 }
 
-/// Stops serving a port. Returns false if a worker still accesses its rings after [`LIMIT`]: then the port is removed and its memory freed
+/// Stops serving a port. Returns false if a worker still accesses its rings after [`STUCK_LIMIT`]: then the port is removed and its memory freed
 /// when the worker's access ends.
 pub fn retire(port: &Arc<PortState>) -> bool {
     port.retire();
     let (done, ended) = sync_channel(1);
     let Some(server) = SERVER.get() else { return true };
     server.command(Command::Retire(Arc::clone(port), done));
-    ended.recv_timeout(LIMIT).is_ok()
+    ended.recv_timeout(STUCK_LIMIT).is_ok()
 }
 
 /// The loop of the serving thread.

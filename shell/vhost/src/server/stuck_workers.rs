@@ -1,6 +1,6 @@
 //! Workers whose access to a guest's rings lasts too long.
 
-use super::backend::LIMIT;
+use super::backend::STUCK_LIMIT;
 use crate::blocked_writes;
 use crate::log::{Level, say};
 use crate::port_state::PortState;
@@ -30,10 +30,10 @@ pub fn check_workers(
     let (path, threads) = (&port.path, threads.collect::<Vec<_>>());
     let lasted = now.saturating_duration_since(since);
     // A runnable worker is not blocked by its guest: it waits for a core.
-    let limit = if lasted >= LIMIT && threads.iter().all(|thread| is_runnable(*thread)) {
+    let limit = if lasted >= STUCK_LIMIT && threads.iter().all(|thread| is_runnable(*thread)) {
         RUNNABLE_LIMIT
     } else {
-        LIMIT
+        STUCK_LIMIT
     };
     let stuck = lasted >= limit && port.set_stuck(true);
     if stuck {

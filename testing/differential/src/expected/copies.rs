@@ -35,7 +35,7 @@ fn has_expected_outputs(stock: &str, ours: &str, is_compared: fn(&str) -> bool) 
     let names = |list: Vec<Sent>| sorted(list.into_iter().map(|s| Sent { state: String::new(), ..s }));
     // The order of a flood is not defined, so lines about its outputs may have another order.
     let rest = |text: &str| {
-        let trace = normalize::trace(&floods::without_left_fields(text));
+        let trace = normalize::trace(&floods::without_leftover_fields(text));
         let mut lines: Vec<_> =
             trace.lines().filter(|l| is_compared(l)).map(|l| l.trim().to_owned()).collect();
         lines.sort_unstable();

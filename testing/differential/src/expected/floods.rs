@@ -11,7 +11,7 @@ pub fn tunnel_fields_after_flood(stock: &str, ours: &str) -> bool {
     let ends = |text: &str| {
         let is_end =
             |l: &&str| ["Final flow:", "Megaflow:", normalize::ACTIONS].iter().any(|end| l.starts_with(end));
-        normalize::trace(&without_left_fields(text))
+        normalize::trace(&without_leftover_fields(text))
             .lines()
             .filter(is_end)
             .map(str::to_owned)
@@ -28,9 +28,10 @@ fn refuses_twice(text: &str) -> bool {
     text.matches("Not tunneling to our own address").count() > 1
 }
 
-/// Returns a trace without what the order of a flood determines in the final flow: the flags of the tunnel, and whether it is
-/// printed as `unchanged`. A trace in which at most one output to a tunnel failed is returned as it is.
-pub fn without_left_fields(text: &str) -> String {
+/// Returns a trace without the parts of the final flow that depend on the order of a flood: the flags of the
+/// tunnel, and whether the flow is printed as `unchanged`. A trace in which at most one output to a tunnel
+/// failed is returned unchanged.
+pub fn without_leftover_fields(text: &str) -> String {
     if !refuses_twice(text) {
         return text.to_owned();
     }

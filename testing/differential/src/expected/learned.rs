@@ -20,18 +20,20 @@ pub fn is_expected(stock: &str, ours: &str, packets: &[Packet]) -> bool {
         let lines = a.lines().filter(|l| !b.lines().any(|o| o == *l));
         lines
             .filter_map(|l| l.trim().split_once(' '))
-            .map(|(port, who)| (port.into(), who.trim().into()))
+            .map(|(port, vlan_and_mac)| (port.into(), vlan_and_mac.trim().into()))
             .collect()
     };
     let (theirs, mine) = (only_in_first(stock, ours), only_in_first(ours, stock));
     // In Sluice the address may still be at its previous port.
     theirs.iter().all(|(port, _)| ports.contains(port))
-        && mine.iter().all(|(_, who)| theirs.iter().any(|(_, other)| other == who))
+        && mine.iter().all(|(_, vlan_and_mac)| theirs.iter().any(|(_, other)| other == vlan_and_mac))
 }
 
-/// Returns whether a trace differs because 3.1 executes an action set in `clone` or a branch of `check_pkt_larger` and again after it: the set
-/// sends a packet whose destination is its source to the other bridge. The first execution learns the address there, so the second finds it at the
-/// port of arrival and drops the packet, which Sluice floods. Everything else in Sluice's trace is in the trace of the stock switch, too.
+/// Returns whether a trace differs because 3.1 executes an action set twice: in `clone` or a branch of
+/// `check_pkt_larger`, and again after it. The action set sends a packet, whose source and
+/// destination addresses are equal, to the other bridge. The first execution learns the address there. The
+/// second execution finds the address at the packet's ingress port and drops the packet, which Sluice floods.
+/// All other lines of Sluice's trace are also in the trace of the stock switch.
 pub fn from_action_set_again(stock: &str, ours: &str) -> bool {
     const LEARNED: &str = "learned port is input port, dropping";
     let sets = |text: &str| text.matches("Executing action set:").count();

@@ -27,7 +27,7 @@ pub fn is_expected(stock: &str, ours: &str, deletable: &[Packet]) -> bool {
 
 /// Returns Sluice's megaflows without those that drop tunnel packets for which there is no port. The stock switch installs no
 /// megaflow for such packets and translates each of them.
-pub fn of_ports(stock: &str, ours: &str) -> String {
+pub fn without_drops_of_unknown_tunnels(stock: &str, ours: &str) -> String {
     let in_stock = |key: &str| stock.lines().any(|line| Megaflow::of(line).key == key);
     let is_left_out = |line: &&str| {
         let m = Megaflow::of(line);
@@ -184,10 +184,10 @@ mod tests {
             )
         };
         let ours = format!("a, packets:1, bytes:4, actions:1\n{}", line(7, "[]drop"));
-        assert_eq!(super::of_ports("", &ours), "a, packets:1, bytes:4, actions:1");
-        assert_eq!(super::of_ports(&line(7, "[]1"), &ours), ours);
+        assert_eq!(super::without_drops_of_unknown_tunnels("", &ours), "a, packets:1, bytes:4, actions:1");
+        assert_eq!(super::without_drops_of_unknown_tunnels(&line(7, "[]1"), &ours), ours);
         for kept in [line(7, "[]1"), line(5, "[]drop")] {
-            assert_eq!(super::of_ports("", &kept), kept);
+            assert_eq!(super::without_drops_of_unknown_tunnels("", &kept), kept);
         }
     }
 

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runt_takes_what_follows_it_to_its_port() {
+    fn frames_after_a_runt_to_the_same_port_may_be_lost() {
         let ours = [frame(1, "0800"), frame(3, "0800")].join("\n");
         let is_expected = |stock: &str, actions: &str| expected(stock, &ours, &[], actions);
         assert!(is_expected(&frame(1, "0800"), "1,trunc(14),pop_vlan,3,push_vlan(vid=1),3"));
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_may_be_there_or_not_where_a_flood_takes_off_one_that_is_not_there() {
+    fn popping_a_missing_tag_in_a_flood_may_add_a_tag() {
         let (stock, ours) = (frame(1, "8100000a8847________4500"), frame(1, "8847000091404500"));
         let flood = "add_mpls(label=9),push_eth(src=0),7,pop_vlan,8,push_vlan(vid=10,pcp=0),1";
         assert!(expected(&stock, &ours, &[], flood) && expected(&ours, &stock, &[], flood));
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_tag_that_was_there_while_the_controller_was_asked_is_expected() {
+    fn a_second_tag_during_a_packet_in_is_expected() {
         let actions = "push_vlan(vid=10,pcp=0),userspace(pid=0,controller(reason=1)),set(ipv4(src=10.0.0.2)),100,pop_vlan,1";
         for tags in ["", "81000014", "8100001481000014"] {
             let build =

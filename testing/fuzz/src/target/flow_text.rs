@@ -5,8 +5,8 @@ use flow::tlv::Layout;
 use flow::{FieldId, Flow, Match, VLAN_CFI};
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::text::{
-    NoNames, Protocols, actions_text, match_text, parse_actions, parse_flow, parse_flow_line, parse_flow_mod,
-    parse_group_line, parse_packet_out,
+    NoNames, Protocols, actions_text, match_text, parse_actions, parse_flow_filter, parse_flow_line,
+    parse_flow_mod, parse_group_line, parse_packet_out,
 };
 use openflow::{Body, Dialect, Message, Xid, decode, encode};
 use std::str::from_utf8;
@@ -28,7 +28,7 @@ pub fn flow(data: &[u8]) {
             assert_same(&Ok(actions), &back, || out);
         }
     }
-    let _ = parse_flow(text, &NoNames);
+    let _ = parse_flow_filter(text, &NoNames);
     if let Ok((flow, _)) = flow::text::parse_exact_flow(text, &NoNames, &flow::tlv::Layout::EMPTY) {
         flow::text::flow_text(&flow, &NoNames);
     }

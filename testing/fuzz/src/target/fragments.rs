@@ -2,7 +2,7 @@
 //! of waiting fragments is bounded.
 
 use packet::ether::ethertype;
-use reassembly::{AddResult, Content, Family, Origin, Reassembly, read};
+use reassembly::{AddResult, Family, Origin, PacketKind, Reassembly, read};
 use units::Millis;
 
 /// Number of bytes before a packet: options, the packet's length, and the pause before it.
@@ -18,16 +18,16 @@ pub fn run(data: &[u8]) {
     }
     let (mut rest, mut now, mut held) = (data, Millis(0), 0);
     for _ in 0..STEPS_MAX {
-        let Some((&[what, len, pause], after)) = rest.split_first_chunk::<HEAD>() else { break };
+        let Some((&[option_bits, len, pause], after)) = rest.split_first_chunk::<HEAD>() else { break };
         let (bytes, after) = after.split_at(usize::from(len).min(after.len()));
         rest = after;
-        now = now + Millis(u64::from(pause) * u64::from(what >> 4) * 10);
-        if what & 4 != 0 {
+        now = now + Millis(u64::from(pause) * u64::from(option_bits >> 4) * 10);
+        if option_bits & 4 != 0 {
             held -= all.purge(now).len();
         }
-        let (dl_type, l3) = packet(what, bytes);
-        if let Content::Fragment(_) = read(dl_type, &l3) {
-            held = put(&all, (dl_type, l3), u32::from(what >> 3 & 1), now, held);
+        let (dl_type, l3) = packet(option_bits, bytes);
+        if let PacketKind::Fragment(_) = read(dl_type, &l3) {
+            held = put(&all, (dl_type, l3), u32::from(option_bits >> 3 & 1), now, held);
         }
         assert_eq!((all.fragments() as usize, held <= MAX as usize), (held, true));
         assert!(all.dump().iter().map(|e| e.fragments).sum::<usize>() == held);
@@ -37,9 +37,9 @@ pub fn run(data: &[u8]) {
 }
 
 /// Returns the bytes as a packet, or a fragment with a valid header that depends on the bytes.
-fn packet(what: u8, bytes: &[u8]) -> (u16, Vec<u8>) {
-    let dl_type = if what & 1 != 0 { ethertype::IPV6 } else { ethertype::IPV4 };
-    let Some(&[id, offset, more, units]) = bytes.first_chunk::<4>().filter(|_| what & 2 != 0) else {
+fn packet(option_bits: u8, bytes: &[u8]) -> (u16, Vec<u8>) {
+    let dl_type = if option_bits & 1 != 0 { ethertype::IPV6 } else { ethertype::IPV4 };
+    let Some(&[id, offset, more, units]) = bytes.first_chunk::<4>().filter(|_| option_bits & 2 != 0) else {
         return (dl_type, bytes.to_vec());
     };
     let payload = vec![units; usize::from(units) * 8 + usize::from(more >> 4)];
@@ -93,7 +93,7 @@ fn put(
             });
             let mut whole = vec![0; datagram.len()];
             assert!(datagram.write(&mut whole, |l3| l3).is_some());
-            assert_eq!(read(dl_type, &whole), Content::NotFragment);
+            assert_eq!(read(dl_type, &whole), PacketKind::NotFragment);
             assert!(end <= whole.len());
             held + 1 - datagram.parts.len()
         }

@@ -12,8 +12,8 @@ pub fn run(data: &[u8]) {
     let message = match found.address {
         None => format!("229 Entering Extended Passive Mode (|||{}|)\r\n", found.port),
         Some(address) => {
-            let text = address_text(address, found.is_classic);
-            match (found.is_classic, found.mode) {
+            let text = address_text(address, found.is_rfc959);
+            match (found.is_rfc959, found.mode) {
                 (false, _) => {
                     format!("EPRT |{}|{text}|{}|\r\n", if address.is_ipv4() { 1 } else { 2 }, found.port)
                 }
@@ -25,6 +25,6 @@ pub fn run(data: &[u8]) {
         }
     };
     let Message::Announces(again) = read(message.as_bytes(), v6) else { panic!("{message:?} is not read") };
-    let what = |a: &helpers::ftp::Announcement| (a.mode, a.address, a.port, a.is_classic);
+    let what = |a: &helpers::ftp::Announcement| (a.mode, a.address, a.port, a.is_rfc959);
     assert_eq!(what(&again), what(&found));
 }

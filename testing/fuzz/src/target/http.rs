@@ -1,4 +1,4 @@
-//! HTTP requests. They come from anyone who can connect to the address of `metrics-listen`.
+//! HTTP requests. Every client that can connect to the address of `metrics-listen` can send them.
 
 use http_request::{PARAMETERS_MAX, REQUEST_MAX, parse};
 

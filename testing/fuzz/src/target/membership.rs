@@ -53,8 +53,8 @@ fn learn(table: &mut GroupTable, port: BundleId, message: &Message, now: Millis)
     assert!(table.len() <= LIMIT);
     let changes = table.take_changes();
     for (group, after) in members(table) {
-        let told = changes.contains(&SnoopingChange::Group(group));
-        assert!(before.get(&group) == Some(&after) || told, "{group} changed");
+        let is_reported = changes.contains(&SnoopingChange::Group(group));
+        assert!(before.get(&group) == Some(&after) || is_reported, "{group} changed");
     }
     let shown: Vec<_> = table.iter(now).collect();
     assert!(shown.len() <= (LIMIT + 1) * usize::from(PORTS));

@@ -11,7 +11,7 @@ pub fn run(data: &[u8]) {
     let Some((header, frame)) = data.split_first_chunk::<LEN>() else { return };
     let mut frame = frame.to_vec();
     segment::layout(&frame);
-    segment::find_partial(&frame);
+    segment::find_partial_checksum(&frame);
     let Some(mut offload) = decode(header, &mut frame) else { return };
     let again = decode(&encode(&offload, &frame), &mut frame);
     assert_eq!(again, Some(offload));

@@ -6,7 +6,7 @@
 use super::same::assert_same;
 use openflow::text::{NoNames, message_text};
 use openflow::version::Version;
-use openflow::{Body, Continuation, Dialect, Message, decode, encode, next_frame};
+use openflow::{Body, Continuation, Dialect, Message, decode, encode, message_len};
 
 /// Longer inputs do not reach more code.
 const LEN_MAX: usize = 4096;
@@ -57,7 +57,7 @@ fn message(version: Version, data: &[u8]) {
 }
 
 fn check_frame(bytes: &[u8]) {
-    match next_frame(bytes) {
+    match message_len(bytes) {
         Ok(Some(len)) => assert_eq!(len, bytes.len()),
         Ok(None) | Err(_) => assert!(bytes.len() < openflow::wire::HEADER),
     }

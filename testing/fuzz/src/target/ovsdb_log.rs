@@ -1,7 +1,7 @@
 //! Database files: the part of a damaged file before the first fault is a valid file. A schema is equal after it was written and
 //! parsed again.
 
-use super::ovsdb_sample::{counter, is_in_snapshot};
+use super::ovsdb_sample::{assert_in_snapshot, counter};
 use ovsdb::{Database, Json, Schema, Uuid, log};
 use std::sync::Arc;
 
@@ -36,5 +36,5 @@ fn file(bytes: &[u8]) {
         let Ok(commit) = log::replay(&db, record, &mut counter(1 << 64)) else { return };
         db.apply(commit, Uuid::from_u128(number as u128 + 1));
     }
-    is_in_snapshot(&db);
+    assert_in_snapshot(&db);
 }

@@ -1,6 +1,6 @@
 //! Transactions and monitors that clients request: committed changes are stored and reported correctly.
 
-use super::ovsdb_sample::{MonitoredReplica, counter, is_in_snapshot, is_stored, parsed, schema};
+use super::ovsdb_sample::{MonitoredReplica, assert_in_snapshot, assert_stored, counter, parsed, schema};
 use ovsdb::transaction::execute;
 use ovsdb::{Changes, Commit, Context, Database, Json, Monitor, Outcome, Uuid, monitor};
 use std::str::from_utf8;
@@ -26,14 +26,14 @@ pub fn run(data: &[u8]) {
                 let Some(commit) = transact(&db, &params, &mut new_uuid) else { continue };
                 let (before, changes) = (db.clone(), commit.changes.clone());
                 db.apply(commit, Uuid::from_u128(1000 + number as u128));
-                is_stored(&before, &db, &changes);
-                replica.follow(&db, &changes);
+                assert_stored(&before, &db, &changes);
+                replica.update_and_compare(&db, &changes);
                 history.push(changes);
             }
             Err(_) => {}
         }
     }
-    is_in_snapshot(&db);
+    assert_in_snapshot(&db);
 }
 
 fn transact(db: &Database, params: &Json, new_uuid: &mut dyn FnMut() -> Uuid) -> Option<Commit> {

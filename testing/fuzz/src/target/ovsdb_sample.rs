@@ -61,7 +61,7 @@ pub fn parsed(text: &str) -> Json {
 }
 
 /// Checks that the stored record of a change turns `before` into `after`.
-pub fn is_stored(before: &Database, after: &Database, changes: &Changes) {
+pub fn assert_stored(before: &Database, after: &Database, changes: &Changes) {
     let mut stored = before.clone();
     if let Some(text) = log::transaction_text(before.schema(), changes, 1, "fuzz") {
         let record = parsed(&text);
@@ -73,7 +73,7 @@ pub fn is_stored(before: &Database, after: &Database, changes: &Changes) {
 }
 
 /// Checks that a snapshot of the database can be read back.
-pub fn is_in_snapshot(db: &Database) {
+pub fn assert_in_snapshot(db: &Database) {
     let file = log::snapshot(db, 1);
     let records = log::read(&file).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(records.good_len, file.len());
@@ -112,7 +112,7 @@ impl MonitoredReplica {
     }
 
     /// Passes the notification of a commit to the replica, and compares it with the database.
-    pub fn follow(&mut self, db: &Database, changes: &Changes) {
+    pub fn update_and_compare(&mut self, db: &Database, changes: &Changes) {
         if let Some(part) = self.monitor.shared_part(db.schema(), changes) {
             let update = parsed(&self.monitor.notification(&part, db.last_transaction()));
             let message = Message::from_json(update).expect("a message");

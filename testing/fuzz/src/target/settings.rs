@@ -26,7 +26,7 @@ fn check_all_settings(text: &str) {
         let (number, fault) = (setting.opt_number(&map), setting.fault(text));
         setting.flag_of(&map);
         setting.word(&map);
-        if let (Value::Int { min, max, .. }, Some(Fault::Outside(held))) = (setting.value, fault) {
+        if let (Value::Int { min, max, .. }, Some(Fault::OutOfRange(held))) = (setting.value, fault) {
             assert!((min..=max).contains(&held), "{}: {held}", setting.name());
             assert_eq!(number, Some(held), "{}", setting.name());
         }

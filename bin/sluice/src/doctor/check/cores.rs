@@ -81,12 +81,12 @@ fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
 fn with_kernel_arguments(boot: BootTool, arguments: &str) -> String {
     match boot {
         BootTool::Grubby => {
-            format!("grubby --update-kernel=ALL --args='{arguments}'   # and start the host anew")
+            format!("grubby --update-kernel=ALL --args='{arguments}'   # and reboot the host")
         }
         BootTool::UpdateGrub => format!(
             "mkdir -p /etc/default/grub.d && \\\n    \
              echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {arguments}\"' > /etc/default/grub.d/sluice.cfg && \\\n    \
-             update-grub   # and start the host anew"
+             update-grub   # and reboot the host"
         ),
         BootTool::Unknown => {
             format!("cat /proc/cmdline   # add in the boot loader's configuration: {arguments}")

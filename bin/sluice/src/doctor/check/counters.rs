@@ -61,12 +61,12 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         }
     }
     // These findings are only advice, because it is not known how long ago the packets were dropped.
-    for (reason, look) in watched_drops() {
+    for (reason, command) in watched_drops() {
         let count = count_of(reason.name());
         if count > 0 {
             let text =
                 format!("since its start: {count} packets dropped as {}. {}", reason.name(), reason.help());
-            found.push(Finding::new(Level::Advice, "drops", text, look));
+            found.push(Finding::new(Level::Advice, "drops", text, command));
         }
     }
 }

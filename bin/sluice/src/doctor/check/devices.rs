@@ -30,7 +30,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
                 Level::Warning,
                 "veth-offload",
                 format!(
-                    "{name} is a veth with checksum offload, so its packets have no checksums; AF_XDP cannot tell that"
+                    "{name} is a veth with checksum offload, so its packets have no checksums, and AF_XDP does not pass on that they are missing"
                 ),
                 format!("ethtool -K {name} tx off   # also for the peer device"),
             ));

@@ -1,6 +1,6 @@
 use super::*;
 use crate::doctor::facts::{
-    BootTool, Configuration, Controller, Daemon, Drivers, HugePages, Interface, Pci, Setting,
+    BootTool, Configuration, Controller, Daemon, Drivers, HugePages, Interface, Pci, SettingProblem,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -203,7 +203,7 @@ fn configuration() {
     assert_eq!(only(|f| f.interfaces[1].missing_folder = Some("/x".to_owned())).fix, "mkdir -p /x");
     let other = only(|f| f.daemon = Daemon::OpenVswitch(5));
     assert_eq!((other.subject, other.level), ("ovs-vswitchd", Level::Problem));
-    let idle = Setting { text: "t".to_owned(), fix: "m".to_owned(), level: Level::Advice };
+    let idle = SettingProblem { text: "t".to_owned(), fix: "m".to_owned(), level: Level::Advice };
     // Duplicate findings are printed once.
     assert_eq!(only(|f| f.settings = vec![idle.clone(), idle.clone()]).level, Level::Advice);
 }

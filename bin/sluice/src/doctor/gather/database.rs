@@ -1,7 +1,7 @@
 //! Reads the configuration from the database server, or from the database file.
 
 use super::devices;
-use crate::doctor::facts::{Configuration, Controller, Facts, Interface, Setting};
+use crate::doctor::facts::{Configuration, Controller, Facts, Interface, SettingProblem};
 use crate::doctor::finding::Level;
 use crate::vsctl::connection::{Connection, ConnectionError};
 use config::check::{Checker, Finding, Problem, TYPE};
@@ -162,16 +162,16 @@ fn remaining_error(error: String, name: &str, found: &[(&str, Finding)]) -> Opti
     if not_built().any(|(_, f)| refused(f)) {
         return None;
     }
-    let said: Vec<String> =
+    let reported: Vec<String> =
         not_built().map(|(_, f)| Finding { row: String::new(), ..f.clone() }.to_string()).collect();
     let mut rest = error;
-    said.iter().for_each(|text| rest = rest.replace(text, ""));
+    reported.iter().for_each(|text| rest = rest.replace(text, ""));
     let rest = rest.split("; ").filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     (!rest.is_empty()).then_some(rest)
 }
 
-/// The default of a column that always has a number.
-fn number(table: &str, column: &str) -> Option<i64> {
+/// The default of a column; `None` if its setting is not an integer or has no default.
+fn default_number(table: &str, column: &str) -> Option<i64> {
     match settings::find(table, column, "", "")?.value {
         Value::Int { default, .. } => default,
         _ => None,
@@ -179,19 +179,20 @@ fn number(table: &str, column: &str) -> Option<i64> {
 }
 
 /// The finding with the command that removes the setting.
-fn setting(table: &str, finding: &Finding) -> Setting {
+fn setting(table: &str, finding: &Finding) -> SettingProblem {
     let level = match finding.problem {
         Problem::NotBuilt(_) => Level::Problem,
-        Problem::Unknown | Problem::OfAccessPort | Problem::Invalid { .. } | Problem::Clamped { .. } => {
-            Level::Warning
-        }
+        Problem::Unknown
+        | Problem::IgnoredOnAccessPort
+        | Problem::Invalid { .. }
+        | Problem::Clamped { .. } => Level::Warning,
         Problem::NoEffect(_) => Level::Advice,
     };
     let text = finding.to_string();
     let row = match finding.row.split_once(' ') {
         Some((_, name)) => name,
         None if table == "Open_vSwitch" => ".",
-        None => return Setting { text, fix: format!("sluice vsctl list {table}"), level },
+        None => return SettingProblem { text, fix: format!("sluice vsctl list {table}"), level },
     };
     let fix = match finding.name.split_once(':') {
         None if finding.name == TYPE => format!("sluice vsctl del-port {row}"),
@@ -199,10 +200,10 @@ fn setting(table: &str, finding: &Finding) -> Setting {
         None if finding.name == "interfaces" => format!("sluice vsctl list {table} {row}"),
         None if finding.value == "true" => format!("sluice vsctl set {table} {row} {}=false", finding.name),
         Some((column, key)) => format!("sluice vsctl remove {table} {row} {column} {key}"),
-        None => match number(table, &finding.name) {
+        None => match default_number(table, &finding.name) {
             Some(default) => format!("sluice vsctl set {table} {row} {}={default}", finding.name),
             None => format!("sluice vsctl clear {table} {row} {}", finding.name),
         },
     };
-    Setting { text, fix, level }
+    SettingProblem { text, fix, level }
 }

@@ -180,7 +180,7 @@ pub(super) struct Counts {
     pub(super) rx: i64,
     /// Invalid BPDUs received.
     pub(super) errors: i64,
-    /// Seconds since the port was added.
+    /// Seconds since the port was added; seconds that `Bridge::run` missed are not counted.
     pub(super) uptime: i64,
 }
 

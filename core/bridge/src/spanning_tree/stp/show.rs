@@ -15,6 +15,8 @@ impl Bridge {
     /// The text of `stp/show`.
     pub fn show(&self) -> String {
         let mut text = format!("---- {} ----\nRoot ID:\n", self.name);
+        // As in Open vSwitch: the root section shows this bridge's own times, the bridge section the times in
+        // force.
         text.push_str(&details(self.root, self.own_times));
         match self.root_port.and_then(|number| self.ports.get(&number)) {
             None => text.push_str("  This bridge is the root\n"),

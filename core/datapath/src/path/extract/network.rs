@@ -18,7 +18,7 @@ const HEAD: usize = 34;
 /// neighbour discovery.
 pub(super) const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
 /// The word of an `Ext` that IGMP fills.
-pub(super) const GROUP_WORD: Words = 1;
+pub(super) const IGMP_WORD: Words = 1;
 /// The words of an `Ext` that MPLS labels fill.
 pub(super) const MPLS_WORDS: Words = 0b110_0000_0000;
 /// Index of the first word in [`MPLS_WORDS`].
@@ -116,7 +116,7 @@ fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usiz
 }
 
 /// A network header.
-pub(super) trait Read {
+pub(super) trait NetworkHeader {
     /// Returns the first bytes of a packet with this header after `at` bytes of tags: at least [`HEAD`] + `at` bytes.
     #[inline(always)]
     fn head(data: &[u8], at: usize) -> Option<&[u8]> {
@@ -173,7 +173,7 @@ impl Ipv4Header {
     }
 }
 
-impl Read for Ipv4Header {
+impl NetworkHeader for Ipv4Header {
     /// Includes the bytes of ports, and fails if more bytes follow than padding may have; one comparison checks both.
     #[inline(always)]
     fn head(data: &[u8], at: usize) -> Option<&[u8]> {
@@ -184,7 +184,7 @@ impl Read for Ipv4Header {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<NetworkFields<'a>> {
         let Packet { data, head, at, .. } = *packet;
-        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, words))?;
+        let (proto, len) = Self::check(packet).filter(|(proto, _)| !needs_igmp_word(*proto, words))?;
         let payload = &data[HEAD + at..];
         Some(NetworkFields {
             dl_type: ethertype::IPV4,
@@ -201,7 +201,7 @@ impl Read for Ipv4Header {
         (line, tcp_flags): KeyOut<'_>,
     ) -> Option<()> {
         let (&Packet { data, head, at, .. }, &LineInput { base, tags, params }) = (packet, given);
-        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, params.words))?;
+        let (proto, len) = Self::check(packet).filter(|(proto, _)| !needs_igmp_word(*proto, params.words))?;
         let part = |start: usize| head.get(start..)?.first_chunk();
         let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(TOS + at)?);
         let (has_tags, has_ports) = (at != 0, params.depth >= Depth::L4);
@@ -249,8 +249,8 @@ fn rare_ports(proto: u8, data: &[u8], len: usize, (ports, last): (&mut u64, &mut
 
 /// Returns whether the packet is IGMP and `words` contain a field of IGMP.
 #[inline(always)]
-fn is_group(proto: u8, words: Words) -> bool {
-    words & GROUP_WORD != 0 && proto == ipproto::IGMP
+fn needs_igmp_word(proto: u8, words: Words) -> bool {
+    words & IGMP_WORD != 0 && proto == ipproto::IGMP
 }
 
 /// Fills the line and the TCP flags of a packet, if it is IPv4 without tags and options and not a fragment. The
@@ -289,7 +289,7 @@ pub(super) fn plain(data: &[u8], len: usize) -> Option<(u8, &[u8])> {
 /// IPv6 without extension headers.
 pub(super) struct Ipv6Header;
 
-impl Read for Ipv6Header {
+impl NetworkHeader for Ipv6Header {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<NetworkFields<'a>> {
         let Packet { data, head, at, .. } = *packet;
@@ -333,7 +333,7 @@ pub(super) fn ipv6_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
 /// MPLS. The payload after the labels is not parsed.
 pub(super) struct Mpls;
 
-impl Read for Mpls {
+impl NetworkHeader for Mpls {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<NetworkFields<'a>> {
         let dl_type = pair(packet.head, 12 + packet.at);
@@ -360,12 +360,12 @@ impl Read for Mpls {
 /// Any packet with an Ethernet type, of which nothing else is read.
 pub(super) struct TypeOnly;
 
-impl Read for TypeOnly {
+impl NetworkHeader for TypeOnly {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<NetworkFields<'a>> {
         let dl_type = pair(packet.head, 12 + packet.at);
         let found = NetworkFields { dl_type, addresses: 0, protocol: 0, payload: None };
-        Self::is_here(dl_type).then_some(found)
+        Self::is_final_type(dl_type).then_some(found)
     }
 
     #[inline(always)]
@@ -375,7 +375,7 @@ impl Read for TypeOnly {
         (line, tcp_flags): KeyOut<'_>,
     ) -> Option<()> {
         let (&Packet { head, at, .. }, &LineInput { base, tags, params }) = (packet, given);
-        if !Self::is_here(pair(head, 12 + at)) {
+        if !Self::is_final_type(pair(head, 12 + at)) {
             return None;
         }
         let has_tags = at != 0;
@@ -400,7 +400,7 @@ impl Read for TypeOnly {
 impl TypeOnly {
     /// Returns whether `dl_type` is an Ethernet type and not that of another tag.
     #[inline(always)]
-    fn is_here(dl_type: u16) -> bool {
+    fn is_final_type(dl_type: u16) -> bool {
         dl_type >= ethertype::MIN && !ethertype::is_vlan(dl_type)
     }
 }

@@ -7,7 +7,9 @@
 //! sorted at once. Packets without a shape, or with a field that needs the [general parser](super::parse), are left
 //! to that parser.
 
-use super::network::{Ipv4Header, Ipv6Header, KeyOut, LineInput, Mpls, Packet, Read, TypeOnly, pair};
+use super::network::{
+    Ipv4Header, Ipv6Header, KeyOut, LineInput, Mpls, NetworkHeader, Packet, TypeOnly, pair,
+};
 use super::params::Params;
 use crate::batch::BATCH;
 use crate::packet::Meta;
@@ -219,7 +221,7 @@ fn fill_shape<const DEPTH: u8, L: Level>(
 
 /// Fills the keys of the packets in the bit set; returns the bits of packets that do not have this shape.
 #[inline(always)]
-fn each_of_shape<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
+fn each_of_shape<const TAGS: usize, N: NetworkHeader, const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
@@ -250,7 +252,7 @@ fn each_of_shape<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
 /// Fills the line and the TCP flags of one packet of `len` bytes, of which `data` are in the buffer. Returns `None`
 /// if the packet does not have this shape; the line is then undefined.
 #[inline(always)]
-fn fill_one<'a, const TAGS: usize, N: Read, L: Level>(
+fn fill_one<'a, const TAGS: usize, N: NetworkHeader, L: Level>(
     (data, len): (&'a [u8], usize),
     bases: &impl Bases,
     i: usize,

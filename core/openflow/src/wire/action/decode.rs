@@ -2,8 +2,8 @@
 
 use super::context::{Context, MAX_DEPTH};
 use super::nicira;
-use super::parts::{exact, mpls_label, mpls_tc, push_mpls};
-use super::subfield::copied;
+use super::parts::{check_len, mpls_label, mpls_tc, push_mpls};
+use super::subfield::move_operands;
 use crate::action::Action;
 use crate::error::{NX_VENDOR, ONF_VENDOR, OfError};
 use crate::version::Version;
@@ -98,7 +98,7 @@ fn onf(subtype: u16, mut r: Reader, cx: Context) -> Result<Action, OfError> {
     r.skip(2)?;
     let (n_bits, src, dst) = (r.u16()?, r.u16()?, r.u16()?);
     r.skip(2)?;
-    let (src, dst) = copied(&mut r, n_bits, src, dst)?;
+    let (src, dst) = move_operands(&mut r, n_bits, src, dst)?;
     Ok(Action::RegMove { src, dst })
 }
 
@@ -120,7 +120,7 @@ fn standard_10(kind: u16, len: usize, mut r: Reader) -> Result<Action, OfError> 
     if kind > 11 {
         return Err(OfError::BacBadType);
     }
-    exact(len, wanted)?;
+    check_len(len, wanted)?;
     Ok(match kind {
         0 => Action::Output { port: out_port(OfPort(r.u16()?))?, max_len: r.u16()? },
         1 => Action::SetVlanVid { vid: vid(r.u16()?)?, push: true },
@@ -166,11 +166,11 @@ fn standard_11(kind: u16, len: usize, mut r: Reader, cx: Context) -> Result<Acti
         return Err(OfError::BacBadType);
     }
     match kind {
-        0 | 3 | 4 => exact(len, 16)?,
+        0 | 3 | 4 => check_len(len, 16)?,
         25 => {}
         28 if len < 16 => return Err(OfError::BacBadLen),
         28 => {}
-        _ => exact(len, 8)?,
+        _ => check_len(len, 8)?,
     }
     Ok(match kind {
         0 => {
@@ -204,7 +204,7 @@ fn standard_11(kind: u16, len: usize, mut r: Reader, cx: Context) -> Result<Acti
         28 => {
             let (n_bits, src, dst) = (r.u16()?, r.u16()?, r.u16()?);
             r.skip(2)?;
-            let (src, dst) = copied(&mut r, n_bits, src, dst)?;
+            let (src, dst) = move_operands(&mut r, n_bits, src, dst)?;
             Action::RegMove { src, dst }
         }
         _ => Action::Meter(r.u32()?),

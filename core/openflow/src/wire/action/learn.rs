@@ -17,7 +17,7 @@ const TO_LOAD: u16 = 1 << 11;
 const TO_OUTPUT: u16 = 2 << 11;
 const TO_MASK: u16 = 3 << 11;
 
-pub(super) fn decode(mut r: Reader, second: bool) -> Result<Action, OfError> {
+pub(super) fn decode(mut r: Reader, is_learn2: bool) -> Result<Action, OfError> {
     let mut learn = Learn {
         idle_timeout: r.u16()?,
         hard_timeout: r.u16()?,
@@ -29,13 +29,13 @@ pub(super) fn decode(mut r: Reader, second: bool) -> Result<Action, OfError> {
     learn.table = r.u8()?;
     r.zeros(1, OfError::BacBadArgument)?;
     (learn.fin_idle_timeout, learn.fin_hard_timeout) = (r.u16()?, r.u16()?);
-    let allowed = SEND_FLOW_REM | DELETE_LEARNED | if second { WRITE_RESULT } else { 0 };
+    let allowed = SEND_FLOW_REM | DELETE_LEARNED | if is_learn2 { WRITE_RESULT } else { 0 };
     if learn.table == 0xff || flags & !allowed != 0 {
         return Err(OfError::BacBadArgument);
     }
     learn.send_flow_rem = flags & SEND_FLOW_REM != 0;
     learn.delete_learned = flags & DELETE_LEARNED != 0;
-    if second {
+    if is_learn2 {
         learn.limit = r.u32()?;
         let ofs = r.u16()?;
         r.zeros(2, OfError::NxbacMustBeZero)?;

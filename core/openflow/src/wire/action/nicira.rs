@@ -2,8 +2,8 @@
 
 use super::context::{Context, ReadNested};
 use super::learn;
-use super::parts::{exact, mpls_label, mpls_tc, push_mpls};
-use super::subfield::{copied, ofs_nbits, source, target};
+use super::parts::{check_len, mpls_label, mpls_tc, push_mpls};
+use super::subfield::{move_operands, ofs_nbits, source, target};
 use crate::action::*;
 use crate::error::OfError;
 use crate::version::Version;
@@ -54,9 +54,10 @@ pub(super) fn decode(
     cx: Context,
     nested: ReadNested,
 ) -> Result<Action, OfError> {
-    let (least, more) = lengths(subtype).filter(|_| known(subtype, cx)).ok_or(OfError::BacBadVendorType)?;
-    if !more {
-        exact(len, least)?;
+    let (least, is_variable) =
+        lengths(subtype).filter(|_| known(subtype, cx)).ok_or(OfError::BacBadVendorType)?;
+    if !is_variable {
+        check_len(len, least)?;
     } else if len < least {
         return Err(OfError::BacBadLen);
     }
@@ -79,7 +80,7 @@ pub(super) fn decode(
         5 => Action::PopQueue,
         6 => {
             let (n_bits, src, dst) = (r.u16()?, r.u16()?, r.u16()?);
-            let (src, dst) = copied(&mut r, n_bits, src, dst)?;
+            let (src, dst) = move_operands(&mut r, n_bits, src, dst)?;
             Action::RegMove { src, dst }
         }
         7 => reg_load(r)?,
@@ -237,10 +238,10 @@ fn bundle(mut r: Reader, load: bool) -> Result<Action, OfError> {
     Ok(Action::Bundle(Box::new(Bundle { algorithm, fields, basis, dst, members })))
 }
 
-fn output_reg(mut r: Reader, second: bool) -> Result<Action, OfError> {
+fn output_reg(mut r: Reader, is_output_reg2: bool) -> Result<Action, OfError> {
     let (ofs, n_bits) = ofs_nbits(r.u16()?);
     let (field, max_len);
-    if second {
+    if is_output_reg2 {
         max_len = r.u16()?;
         field = nxm::field_header(&mut r)?;
     } else {
@@ -248,7 +249,7 @@ fn output_reg(mut r: Reader, second: bool) -> Result<Action, OfError> {
         max_len = r.u16()?;
     }
     if !r.all_zero() {
-        return Err(if second { OfError::NxbrcMustBeZero } else { OfError::BacBadArgument });
+        return Err(if is_output_reg2 { OfError::NxbrcMustBeZero } else { OfError::BacBadArgument });
     }
     Ok(Action::OutputReg { src: source(field, ofs, n_bits)?, max_len })
 }

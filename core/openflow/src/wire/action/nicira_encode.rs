@@ -132,10 +132,10 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version, nested: Write
     }
 }
 
-/// Pads a field header to `room` bytes.
-fn pad_field(out: &mut Vec<u8>, sf: Subfield, room: usize) {
+/// Pads a field header to `padded_len` bytes.
+fn pad_field(out: &mut Vec<u8>, sf: Subfield, padded_len: usize) {
     let used = if nxm::u32_header(sf).is_some() { 4 } else { 8 };
-    out.zeros(room - used);
+    out.zeros(padded_len - used);
 }
 
 /// Encodes a write to a field: as 64-bit loads, or as `load2` if the field has no 32-bit header.
@@ -151,7 +151,7 @@ pub(super) fn put_field(out: &mut Vec<u8>, field: FieldId, value: u128, mask: u1
         let run = (mask >> ofs).trailing_ones().min(64);
         let part = value >> ofs & (1u128 << run).wrapping_sub(1);
         if let Some(dst) = Subfield::new(field, ofs as u16, run as u16) {
-            segment(out, dst, part as u64);
+            put_reg_load(out, dst, part as u64);
         }
         ofs += run;
     }
@@ -162,7 +162,7 @@ pub(super) fn put_tlv(out: &mut Vec<u8>, t: &SetTlv) {
     action(out, 33, |o| nxm::put_tlv(o, t.field.field, 0, &t.value, t.mask.as_deref()));
 }
 
-fn segment(out: &mut Vec<u8>, dst: Subfield, value: u64) {
+fn put_reg_load(out: &mut Vec<u8>, dst: Subfield, value: u64) {
     action(out, 7, |o| {
         o.u16(to_ofs_nbits(dst)).u32(nxm::u32_header(dst).unwrap_or(0)).u64(value);
     });

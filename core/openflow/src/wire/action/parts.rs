@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::error::OfError;
 
-pub(super) fn exact(len: usize, wanted: usize) -> Result<(), OfError> {
+pub(super) fn check_len(len: usize, wanted: usize) -> Result<(), OfError> {
     if len == wanted { Ok(()) } else { Err(OfError::BacBadLen) }
 }
 

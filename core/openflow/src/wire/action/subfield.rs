@@ -25,8 +25,9 @@ pub(super) fn to_ofs_nbits(sf: Subfield) -> u16 {
     sf.ofs << 6 | (sf.n_bits.max(1) - 1) & 0x3f
 }
 
-/// Decodes offsets and two field headers, as actions like `move` contain them.
-pub(super) fn copied(
+/// Decodes two field headers of an action like `move`, and returns source and destination with these offsets
+/// and width.
+pub(super) fn move_operands(
     r: &mut Reader,
     n_bits: u16,
     src_ofs: u16,

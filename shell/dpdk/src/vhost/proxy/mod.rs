@@ -45,16 +45,16 @@ impl server::Backend for LibraryBackend {
     fn start(&mut self, guest: OwnedFd, closing: &Arc<AtomicUsize>) -> io::Result<Box<dyn server::Session>> {
         let port = Arc::clone(&self.0);
         port.expect_connection();
-        let library = server::connected_to(&port.inner)?;
+        let library = server::connected_to(&port.library_path)?;
         Ok(Box::new(Connection { session: Session::new(guest, library, closing), port }))
     }
 
-    fn forget(&mut self) {
-        if let Ok(path) = CString::new(self.0.inner.as_str()) {
+    fn unregister(&mut self) {
+        if let Ok(path) = CString::new(self.0.library_path.as_str()) {
             // SAFETY: `path` is a C string. No connection exists, so this frees only the state of the path.
             unsafe { sys::rte_vhost_driver_unregister(path.as_ptr()) };
         }
-        ports::remove(&self.0.inner);
+        ports::remove(&self.0.library_path);
     }
 }
 
@@ -71,10 +71,10 @@ impl server::Session for Connection {
     fn close(&mut self) {
         self.session.close(&self.port);
     }
-    fn watch(&mut self, now: Instant) -> bool {
-        self.session.watch(&self.port, now)
+    fn check_stuck_workers(&mut self, now: Instant) -> bool {
+        self.session.check_stuck_workers(&self.port, now)
     }
-    fn is_watched(&self) -> bool {
+    fn needs_worker_check(&self) -> bool {
         self.port.access.vid().is_some()
     }
     fn is_over(&self) -> bool {

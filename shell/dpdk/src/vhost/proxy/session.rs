@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use vhost::log::Level;
 use vhost::message::{Inbox, Message, Outbox, ReadResult, WriteResult};
 use vhost::rules::{Refusal, request};
-use vhost::server::{LIMIT, SPIN, has_hung_up, stuck_workers};
+use vhost::server::{SPIN, STUCK_LIMIT, has_hung_up, stuck_workers};
 use vhost::{blocked_writes, memory_table};
 
 /// The event for which a message waits before it is passed to the library.
@@ -83,6 +83,7 @@ pub(super) struct Session {
     step: Step,
     from_guest: Inbox,
     from_library: Inbox,
+    /// Number of messages whose file descriptors are still being closed.
     closing: Arc<AtomicUsize>,
     /// Accesses that were in progress at this time and have not ended since.
     watched: (Accesses, Instant),
@@ -131,7 +132,7 @@ impl Session {
     pub fn next_check_in(&self, now: Instant) -> Option<Duration> {
         match self.step {
             Step::WaitingForWorkers(_, _, since) | Step::WaitingToClose(since) => {
-                Some(if now - since < LIMIT { Duration::from_millis(1) } else { LIMIT / 10 })
+                Some(if now - since < STUCK_LIMIT { Duration::from_millis(1) } else { STUCK_LIMIT / 10 })
             }
             _ => None,
         }
@@ -156,7 +157,7 @@ impl Session {
     }
 
     /// Checks whether an access of a worker lasts too long. Returns true if the guest blocked the worker.
-    pub fn watch(&mut self, port: &PortState, now: Instant) -> bool {
+    pub fn check_stuck_workers(&mut self, port: &PortState, now: Instant) -> bool {
         if self.watched.0.have_ended() {
             self.watched = (port.access.in_progress(), now);
             return false;
@@ -228,10 +229,10 @@ impl Session {
                 self.abort(port)
             }
             // The library sends nothing without a request. So if anything can be read, the library has ended the connection.
-            ReadResult::Nothing if !matches!(self.from_library.read(library), ReadResult::Nothing) => {
+            ReadResult::Incomplete if !matches!(self.from_library.read(library), ReadResult::Incomplete) => {
                 self.abort(port)
             }
-            ReadResult::Nothing => self.set_step(Step::read_next(confirming), false),
+            ReadResult::Incomplete => self.set_step(Step::read_next(confirming), false),
         }
     }
 
@@ -302,7 +303,7 @@ impl Session {
         let Some(library) = &self.library else { return self.abort(port) };
         let message = match self.from_library.read(library) {
             ReadResult::Message(message) => message,
-            ReadResult::Nothing => {
+            ReadResult::Incomplete => {
                 return self.set_step(Step::WaitingForReply { request, blocked, then }, false);
             }
             ReadResult::Ended | ReadResult::Broken(_) => return self.abort(port),

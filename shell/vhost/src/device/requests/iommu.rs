@@ -1,18 +1,18 @@
 //! Messages about the IOTLB of a guest with an IOMMU.
 
-use super::Requests;
+use super::ConnectionState;
 use crate::device::translation::{Channel, IotlbChange};
 use crate::file_descriptors::{Kind, kind};
 use crate::iotlb::{Access, Iotlb};
 use crate::memory::GuestMemory;
 use crate::message::Message;
-use crate::ring::InvalidRing;
+use crate::ring::RingError;
 use crate::rules::Refusal;
 use rustix::event::PollFd;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-impl Requests {
+impl ConnectionState {
     pub(super) fn set_channel(&mut self, message: &Message) -> Result<(), Refusal> {
         match &message.fds[..] {
             [fd] if kind(fd.as_fd()) == Kind::Socket => {
@@ -23,7 +23,7 @@ impl Requests {
         }
     }
 
-    /// Changes the translations. The rings get them before the front-end gets a reply: see [`Requests::take_changed`].
+    /// Changes the translations. The rings get them before the front-end gets a reply: see [`ConnectionState::take_affected_rings`].
     pub(super) fn change_iotlb(&mut self, payload: &[u8]) -> Result<(), Refusal> {
         let change = IotlbChange::read(payload)?;
         match change {
@@ -50,8 +50,9 @@ impl Requests {
     }
 
     /// Returns, once after each message that changed the IOTLB, the numbers of the rings whose own memory the change affects. These rings must be
-    /// [applied](Requests::apply_rings) while no worker accesses the rings. Then the new IOTLB must be [installed](crate::device::Device::install).
-    pub fn take_changed(&mut self) -> Option<Vec<usize>> {
+    /// [applied](ConnectionState::apply_rings) while no worker accesses the rings. Then the new IOTLB must be
+    /// [installed](crate::device::Device::install).
+    pub fn take_affected_rings(&mut self) -> Option<Vec<usize>> {
         self.changed.take()
     }
 
@@ -66,7 +67,7 @@ impl Requests {
         let Some((range, access)) = self.granted.take() else { return };
         let answered = self.device.missing().answered(range, access);
         if let Err(ring) = answered {
-            self.device.invalid().get_or_insert((ring, InvalidRing::Denied));
+            self.device.invalid().get_or_insert((ring, RingError::Denied));
         }
     }
 
@@ -105,7 +106,7 @@ impl Requests {
     }
 
     /// Removes the translations to memory that is not in the new memory.
-    pub(super) fn keep_mapped(&mut self, memory: &GuestMemory) {
+    pub(super) fn remove_unmapped_translations(&mut self, memory: &GuestMemory) {
         if self.has_iommu() {
             let is_mapped = |user, len| memory.left_at_user_address(user).is_some_and(|left| len <= left);
             Arc::make_mut(&mut self.iotlb).retain(is_mapped);

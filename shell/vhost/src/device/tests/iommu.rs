@@ -65,7 +65,7 @@ impl Translated {
     fn running(device: &Arc<Device>, features: u64) -> Translated {
         let mut guest = Translated::new(device, features);
         guest.update(0, 0x8000, BOTH);
-        assert!(device.facts().is_some());
+        assert!(device.connected_guest().is_some());
         guest.requests();
         guest
     }
@@ -134,15 +134,19 @@ fn a_ring_starts_when_its_memory_is_translated() {
         let pages: Vec<u64> = wanted.iter().map(|(page, _)| *page).collect();
         assert_eq!(pages, [0, 0x1000, 0x2000, 0x4000, 0x5000, 0x6000]);
         for (page, access) in wanted {
-            assert!(device.facts().is_none());
+            assert!(device.connected_guest().is_none());
             guest.update(page, PAGE, access);
         }
-        assert!(device.facts().is_some() && device.port.guest_sends(0) && device.port.ring_of(0) == Some(0));
+        assert!(
+            device.connected_guest().is_some()
+                && device.port.guest_sends(0)
+                && device.port.pair_of_sender(0) == Some(0)
+        );
         assert!(guest.requests().is_empty());
         assert!(device.enter(0).is_some() && device.enter(1).is_some());
         // The front-end stops the rings: its translations may become invalid without a message.
         assert!(guest.front.say(GET_VRING_BASE, 0, &pair(1, 0), &[]).is_some());
-        assert!(device.facts().is_none());
+        assert!(device.connected_guest().is_none());
         for mut step in Translated::steps(packed).split_off(13) {
             if step.0 == SET_VRING_ADDR {
                 step.1 = ring_address(1);
@@ -150,7 +154,7 @@ fn a_ring_starts_when_its_memory_is_translated() {
             assert_eq!(guest.front.step(&step, NEED_REPLY), Some(vec![0; 8]), "{step:?}");
         }
         assert!(
-            device.facts().is_none()
+            device.connected_guest().is_none()
                 && guest.requests().contains(&(0x4000, if packed == 0 { READ } else { BOTH }))
         );
     }
@@ -263,7 +267,11 @@ fn a_ring_whose_own_memory_is_invalidated_continues_at_its_position() {
         // All translations, as the guest's IOMMU flushes them.
         assert_eq!(guest.iotlb(message(INVALIDATE, 0, 0, 0, 0)), Some(true));
         assert!(device.enter(0).is_none() && device.enter(1).is_none());
-        assert!(device.port.guest_sends(0) && device.facts().is_some() && device.port.changes() == changes);
+        assert!(
+            device.port.guest_sends(0)
+                && device.connected_guest().is_some()
+                && device.port.changes() == changes
+        );
         assert!(!guest.requests().is_empty(), "the rings request their memory without a worker");
         guest.update(0, 0x8000, BOTH);
         assert!(device.enter(0).is_some() && device.enter(1).is_some());
@@ -336,7 +344,7 @@ fn invalid_translations_are_refused() {
     for message in bad {
         assert_eq!(guest.iotlb(message.clone()), Some(false), "{message:?}");
     }
-    assert!(device.facts().is_some() && device.enter(0).is_some() && device.enter(1).is_some());
+    assert!(device.connected_guest().is_some() && device.enter(0).is_some() && device.enter(1).is_some());
     // Invalidations of any range are valid.
     for (iova, size) in [(u64::MAX, u64::MAX), (1, u64::MAX), (7, 9)] {
         assert_eq!(guest.iotlb(message(INVALIDATE, iova, size, 0, 0)), Some(true));
@@ -412,7 +420,7 @@ fn endless_misses_cost_a_bounded_number_of_messages() {
         assert!(receive(&mut source, &mut pool).is_empty() && unsent(&mut sender, &[&[0; 60]]) == 1);
         guest.front.session.run();
     }
-    assert!(!guest.front.session.is_over() && device.facts().is_some());
+    assert!(!guest.front.session.is_over() && device.connected_guest().is_some());
     drop(guest.channel);
     guest.front.session.run();
     assert!(!guest.front.session.is_over());

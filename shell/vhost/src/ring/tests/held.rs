@@ -2,7 +2,7 @@
 //! the receiver gets the packets.
 
 use super::*;
-use crate::ring::inflight::Area;
+use crate::ring::inflight::InflightArea;
 use packet::held_buffers::{self, HeldBuffers};
 use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,13 +58,13 @@ impl<D: Driver> HeldBuffers for Sender<D> {
     }
 }
 
-fn area(packed: bool) -> Arc<Area> {
+fn area(packed: bool) -> Arc<InflightArea> {
     let wanted = [&[0; 16][..], &1u16.to_ne_bytes(), &SIZE.to_ne_bytes()].concat();
-    Arc::new(Area::create(&wanted, packed).unwrap().0)
+    Arc::new(InflightArea::create(&wanted, packed).unwrap().0)
 }
 
 /// Starts the ring as a switch that reads its position from the inflight area.
-fn start<D: Driver>(guest: &mut Guest<D>, area: &Arc<Area>) {
+fn start<D: Driver>(guest: &mut Guest<D>, area: &Arc<InflightArea>) {
     let region = area.region(0, SIZE, D::Format::PACKED).unwrap();
     // The wrong `base` has no effect, because the position is recorded in the inflight area.
     let base = region.was_initialized().unwrap().then_some(7);

@@ -24,7 +24,7 @@ pub struct QueueCounts {
 }
 
 /// Operations on the switch outside the bridge.
-pub trait OutsideBridge {
+pub trait SwitchAccess {
     /// The time.
     fn now(&self) -> Millis;
     /// Statistics of a bridge's IPFIX exporter, or with `of_flows` of its exporters for `sample` actions. `None`: IPFIX is not configured.

@@ -1,7 +1,7 @@
 //! A token bucket.
 
 /// A token bucket: allows `rate` units per second, and up to `burst` units at once.
-pub(crate) struct Budget {
+pub(crate) struct TokenBucket {
     rate: f64,
     burst: f64,
     /// Units that were used and are not refilled yet.
@@ -10,9 +10,9 @@ pub(crate) struct Budget {
     at: u64,
 }
 
-impl Budget {
-    pub(crate) fn new(rate: f64, burst: f64) -> Budget {
-        Budget { rate, burst, used: 0.0, at: 0 }
+impl TokenBucket {
+    pub(crate) fn new(rate: f64, burst: f64) -> TokenBucket {
+        TokenBucket { rate, burst, used: 0.0, at: 0 }
     }
 
     /// Refills the bucket for the time that has passed.
@@ -29,7 +29,8 @@ impl Budget {
         allowed
     }
 
-    /// Uses units even if they are not available. Returns the time in ns until at most `burst` units are missing.
+    /// Uses units even if the bucket does not have them. Returns the time in ns until the bucket is no longer
+    /// overdrawn.
     pub(crate) fn spend(&mut self, units: f64, now: u64) -> u64 {
         self.refill(now);
         self.used += units;
@@ -45,14 +46,14 @@ mod tests {
 
     #[test]
     fn what_is_granted() {
-        let mut budget = Budget::new(20.0, 10.0);
+        let mut budget = TokenBucket::new(20.0, 10.0);
         assert_eq!((0..50).filter(|_| budget.try_spend(1.0, NOW)).count(), 10);
         assert_eq!((0..50).filter(|_| budget.try_spend(1.0, NOW + 100_000_000)).count(), 2);
     }
 
     #[test]
     fn what_is_spent_is_waited_for() {
-        let mut budget = Budget::new(0.25, 0.5);
+        let mut budget = TokenBucket::new(0.25, 0.5);
         assert_eq!(budget.spend(0.5, NOW), 0);
         assert_eq!(budget.spend(0.25, NOW), 1_000_000_000);
         assert_eq!(budget.spend(0.0, NOW + 1_000_000_000), 0);

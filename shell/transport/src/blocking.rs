@@ -12,17 +12,17 @@ const RETRY: Duration = Duration::from_millis(10);
 
 /// A connected stream with blocking functions. If there is a deadline, they fail with `TimedOut` when it has passed.
 #[derive(Debug)]
-pub struct WaitingStream {
+pub struct BlockingStream {
     stream: Stream,
     deadline: Option<Instant>,
 }
 
-impl WaitingStream {
+impl BlockingStream {
     /// Connects to an active target. At a passive target, it accepts one connection and closes the listening socket.
-    pub fn open(target: &Target, deadline: Option<Instant>) -> io::Result<WaitingStream> {
+    pub fn open(target: &Target, deadline: Option<Instant>) -> io::Result<BlockingStream> {
         let stream =
             if target.is_passive() { accept_one(target, deadline)? } else { connect(target, deadline)? };
-        let mut this = WaitingStream::over(stream, deadline);
+        let mut this = BlockingStream::over(stream, deadline);
         while !this.stream.connect_progress()? {
             let writable = this.stream.connect_waits_for_write();
             wait(&this.stream, if writable { PollFlags::OUT } else { PollFlags::IN }, deadline)?;
@@ -31,8 +31,8 @@ impl WaitingStream {
     }
 
     /// Creates a blocking stream from one that is connected.
-    pub fn over(stream: Stream, deadline: Option<Instant>) -> WaitingStream {
-        WaitingStream { stream, deadline }
+    pub fn over(stream: Stream, deadline: Option<Instant>) -> BlockingStream {
+        BlockingStream { stream, deadline }
     }
 
     /// Sends all bytes.
@@ -135,13 +135,13 @@ mod tests {
         let soon = Some(Instant::now() + Duration::from_secs(10));
         let (at, active) = (Target::PUnix(path.clone()), Target::Unix(path));
         let server = std::thread::spawn(move || {
-            let mut stream = WaitingStream::open(&at, soon).unwrap();
+            let mut stream = BlockingStream::open(&at, soon).unwrap();
             let mut buffer = [0; 16];
             let n = stream.receive(&mut buffer).unwrap();
             stream.send(&buffer[..n]).unwrap();
         });
         let mut stream = loop {
-            match WaitingStream::open(&active, soon) {
+            match BlockingStream::open(&active, soon) {
                 Ok(stream) => break stream,
                 Err(_) => std::thread::sleep(RETRY),
             }

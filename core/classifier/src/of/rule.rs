@@ -14,7 +14,7 @@ pub struct Conjunction {
 }
 
 /// A rule in a table. Its match and its priority never change.
-pub trait Classified {
+pub trait ClassifierRule {
     /// The match.
     fn matching(&self) -> &SparseMatch;
     /// The priority: if several rules match a packet, the one with the highest priority is the result.

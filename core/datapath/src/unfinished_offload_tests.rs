@@ -20,7 +20,7 @@ struct Source(GsoKind, Option<usize>);
 fn left_undone(kind: GsoKind, payload: usize) -> (Vec<u8>, Offload) {
     let protocol = if kind.is_tcp() { 6 } else { 17 };
     let mut bytes = compose(&Flow { nw_proto: protocol, ..tcp(7, 80) }, &vec![3; payload]);
-    let (start, offset) = segment::make_partial(&mut bytes).unwrap();
+    let (start, offset) = segment::make_partial_checksum(&mut bytes).unwrap();
     let gso = (payload > usize::from(SIZE)).then_some(Gso { kind, size: SIZE, ecn: false });
     (bytes, Offload { csum: Some(PartialChecksum { start, offset }), gso })
 }
@@ -66,7 +66,7 @@ fn the_control_half_sees_whole_packets() {
         assert_eq!(seen, cut(kind, payload));
         assert_eq!(setup.balance(), 0);
         // All offloads are finished.
-        assert!(seen.iter().all(|packet| segment::find_partial(packet).is_none()));
+        assert!(seen.iter().all(|packet| segment::find_partial_checksum(packet).is_none()));
     }
 }
 

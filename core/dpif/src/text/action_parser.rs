@@ -1,7 +1,7 @@
 //! Parses actions. `tnl_push` is not supported, because only the control half builds tunnel headers.
 
 use super::error::TextError;
-use super::key_in::{KeyReader, exact_mac, geneve_options, tunnel};
+use super::key_parser::{KeyReader, exact_mac, geneve_options, tunnel};
 use super::names::{DpPortNames, NoNames};
 use super::nsh;
 use super::scan::{DEPTH_MAX, Item, items, masked, number};

@@ -2,7 +2,7 @@
 
 use crate::bucket::{Narrow, Wide};
 use crate::unified::{MAX_BUCKETS, MIN_BUCKETS};
-use crate::{Cd, Dfc, Emc, FlowCache, Front, NoCache, Smc, Unified, cd, dfc, smc};
+use crate::{Cd, Dfc, Emc, FlowCache, NoCache, Smc, Unified, WithEmc, cd, dfc, smc};
 use cpu::Advise;
 use units::Millis;
 
@@ -57,7 +57,7 @@ impl Kind {
 
 /// The parameters of a cache to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct CacheParams {
     /// The kind of cache.
     pub kind: Kind,
     /// One in this many new flows is inserted into an EMC; 0: no EMC. [`Kind::Unified`] has no EMC.
@@ -66,9 +66,9 @@ pub struct Choice {
     pub smc: bool,
 }
 
-impl Default for Choice {
-    fn default() -> Choice {
-        Choice { kind: Kind::default(), emc_insert_inv_prob: 100, smc: false }
+impl Default for CacheParams {
+    fn default() -> CacheParams {
+        CacheParams { kind: Kind::default(), emc_insert_inv_prob: 100, smc: false }
     }
 }
 
@@ -77,10 +77,10 @@ impl Default for Choice {
 pub enum Cache {
     Narrow(Unified<Narrow>),
     Wide(Unified<Wide>),
-    Emc(Front<NoCache>),
-    Dfc(Front<Dfc>),
-    Cd(Front<Cd>),
-    Smc(Front<Smc>),
+    Emc(WithEmc<NoCache>),
+    Dfc(WithEmc<Dfc>),
+    Cd(WithEmc<Cd>),
+    Smc(WithEmc<Smc>),
 }
 
 /// Executes code that is compiled separately for each kind of cache: `each_cache!(&mut cache, c => c.clear())`.
@@ -100,14 +100,14 @@ macro_rules! each_cache {
 
 impl Default for Cache {
     fn default() -> Cache {
-        Cache::new(&Choice::default(), None)
+        Cache::new(&CacheParams::default(), None)
     }
 }
 
 impl Cache {
     /// Creates an empty cache of the chosen kind. `advise` is called with tables of at least a huge page before they
     /// are used.
-    pub fn new(choice: &Choice, advise: Option<Advise>) -> Cache {
+    pub fn new(choice: &CacheParams, advise: Option<Advise>) -> Cache {
         let emc = |bits, ways| {
             let inv_prob = choice.emc_insert_inv_prob;
             (inv_prob != 0).then(|| Emc::new(bits, ways, inv_prob, advise))
@@ -115,14 +115,14 @@ impl Cache {
         let smc = || Smc::new(smc::BUCKETS, advise);
         match choice.kind {
             Kind::Unified => Cache::Narrow(Unified::new(MIN_BUCKETS, MAX_BUCKETS, advise)),
-            Kind::Ovs if choice.smc => Cache::Smc(Front::new(emc(13, 2), smc())),
-            Kind::Emc1 => Cache::Emc(Front::new(emc(13, 1), NoCache)),
-            Kind::Emc1Large => Cache::Emc(Front::new(emc(14, 1), NoCache)),
-            Kind::Ovs | Kind::Emc2 => Cache::Emc(Front::new(emc(13, 2), NoCache)),
-            Kind::Emc2Large => Cache::Emc(Front::new(emc(14, 2), NoCache)),
-            Kind::Dfc => Cache::Dfc(Front::new(emc(13, 2), Dfc::new(dfc::ENTRIES, advise))),
-            Kind::Cd => Cache::Cd(Front::new(emc(13, 2), Cd::new(cd::BUCKETS, advise))),
-            Kind::Smc => Cache::Smc(Front::new(emc(13, 2), smc())),
+            Kind::Ovs if choice.smc => Cache::Smc(WithEmc::new(emc(13, 2), smc())),
+            Kind::Emc1 => Cache::Emc(WithEmc::new(emc(13, 1), NoCache)),
+            Kind::Emc1Large => Cache::Emc(WithEmc::new(emc(14, 1), NoCache)),
+            Kind::Ovs | Kind::Emc2 => Cache::Emc(WithEmc::new(emc(13, 2), NoCache)),
+            Kind::Emc2Large => Cache::Emc(WithEmc::new(emc(14, 2), NoCache)),
+            Kind::Dfc => Cache::Dfc(WithEmc::new(emc(13, 2), Dfc::new(dfc::ENTRIES, advise))),
+            Kind::Cd => Cache::Cd(WithEmc::new(emc(13, 2), Cd::new(cd::BUCKETS, advise))),
+            Kind::Smc => Cache::Smc(WithEmc::new(emc(13, 2), smc())),
         }
     }
 

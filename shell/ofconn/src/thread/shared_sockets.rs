@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex};
 
 /// Handle of the main loop for the sockets of one bridge, which the thread or the main loop serves.
 #[derive(Debug)]
-pub(crate) struct RemoteSockets {
+pub(crate) struct SharedSockets {
     ownership: Arc<Ownership>,
     bridge: u64,
     events: Arc<Mutex<Events>>,
     collected: Vec<(ConnId, Vec<Command>)>,
 }
 
-impl RemoteSockets {
+impl SharedSockets {
     /// Hands over the sockets of a bridge.
-    pub(super) fn new(sockets: Sockets, ownership: &Arc<Ownership>) -> RemoteSockets {
+    pub(super) fn new(sockets: Sockets, ownership: &Arc<Ownership>) -> SharedSockets {
         let (ownership, bridge, events) =
             (Arc::clone(ownership), ownership.next_bridge_number(), Arc::default());
         ownership.send(SocketRequest::Serve(bridge, Box::new(sockets), Arc::clone(&events)));
-        RemoteSockets { ownership, bridge, events, collected: Vec::new() }
+        SharedSockets { ownership, bridge, events, collected: Vec::new() }
     }
 
     /// Calls `job` with the sockets and waits for the result. `None`: the thread has ended.
@@ -64,7 +64,7 @@ impl RemoteSockets {
     }
 }
 
-impl Drop for RemoteSockets {
+impl Drop for SharedSockets {
     /// Waits until the sockets are closed, because the next bridge may have the same name and thus the same socket paths.
     fn drop(&mut self) {
         let (give, done) = sync_channel(1);

@@ -7,7 +7,8 @@ pub struct InvalidRates;
 /// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Packets that were sent.
+    /// Packets that were sent. For `trtcm-policer`: packets that passed the queue's own meter; the port's
+    /// meter may have dropped them afterwards.
     pub packets: u64,
     /// Bytes of the sent packets.
     pub bytes: u64,

@@ -14,16 +14,16 @@ const PAGE: usize = 4096;
 
 /// A slice of values whose memory is zero at the beginning.
 #[derive(Debug)]
-pub(crate) struct Untouched<T> {
+pub(crate) struct ZeroedMapping<T> {
     first: NonNull<T>,
     len: usize,
 }
 
-impl<T: FromZeros> Untouched<T> {
+impl<T: FromZeros> ZeroedMapping<T> {
     /// A slice of `len` values. Without enough memory, an empty slice.
-    pub(crate) fn new(len: usize) -> Untouched<T> {
+    pub(crate) fn new(len: usize) -> ZeroedMapping<T> {
         const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= PAGE) };
-        let empty = Untouched { first: NonNull::dangling(), len: 0 };
+        let empty = ZeroedMapping { first: NonNull::dangling(), len: 0 };
         let Ok(layout) = Layout::array::<T>(len) else { return empty };
         if layout.size() == 0 {
             return empty;
@@ -38,13 +38,13 @@ impl<T: FromZeros> Untouched<T> {
             )
         };
         match memory.ok().and_then(|memory| NonNull::new(memory.cast::<T>())) {
-            Some(first) => Untouched { first, len },
+            Some(first) => ZeroedMapping { first, len },
             None => empty,
         }
     }
 }
 
-impl<T> Deref for Untouched<T> {
+impl<T> Deref for ZeroedMapping<T> {
     type Target = [T];
 
     #[inline]
@@ -55,7 +55,7 @@ impl<T> Deref for Untouched<T> {
     }
 }
 
-impl<T> Drop for Untouched<T> {
+impl<T> Drop for ZeroedMapping<T> {
     fn drop(&mut self) {
         let Ok(layout) = Layout::array::<T>(self.len) else { return };
         if layout.size() > 0 {
@@ -67,9 +67,9 @@ impl<T> Drop for Untouched<T> {
 }
 
 // SAFETY: like a `Box<[T]>`, it owns its values.
-unsafe impl<T: Send> Send for Untouched<T> {}
+unsafe impl<T: Send> Send for ZeroedMapping<T> {}
 // SAFETY: like a `Box<[T]>`, it gives out shared references to its values only.
-unsafe impl<T: Sync> Sync for Untouched<T> {}
+unsafe impl<T: Sync> Sync for ZeroedMapping<T> {}
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn values_are_zero_and_separate() {
-        let values = Untouched::<AtomicU64>::new(3 << 20);
+        let values = ZeroedMapping::<AtomicU64>::new(3 << 20);
         assert_eq!(values.len(), 3 << 20);
         values[77].store(5, Ordering::Relaxed);
         let sum: u64 = values.iter().step_by(11).map(|value| value.load(Ordering::Relaxed)).sum();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_impossible_size_gives_an_empty_slice() {
-        assert!(Untouched::<AtomicU64>::new(usize::MAX).is_empty());
-        assert!(Untouched::<AtomicU64>::new(0).is_empty());
+        assert!(ZeroedMapping::<AtomicU64>::new(usize::MAX).is_empty());
+        assert!(ZeroedMapping::<AtomicU64>::new(0).is_empty());
     }
 }

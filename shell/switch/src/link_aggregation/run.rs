@@ -26,7 +26,7 @@ impl Switch {
         for backer in self.datapaths.with_bridges_mut().filter(|b| !b.link_aggregation.is_empty()) {
             update_lacp(backer, &mut self.bridges, now);
             for (key, report) in backer.upcall_translator.lacp.take_changed_reports() {
-                any |= take_report(backer, &mut self.bridges, key, report);
+                any |= apply_lacp_report(backer, &mut self.bridges, key, report);
             }
             any |= run_bonds(backer, &mut self.bridges, now);
             in_datapath::remove_retired(backer);
@@ -71,7 +71,7 @@ fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
 }
 
 /// Applies LACP's report about a Port row. Returns whether the report differs from the previous one.
-fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: PortRowKey, report: Report) -> bool {
+fn apply_lacp_report(backer: &mut Backer, bridges: &mut Bridges, key: PortRowKey, report: Report) -> bool {
     if backer.link_aggregation.lacp.get(&key) == Some(&report) {
         return false;
     }

@@ -35,13 +35,13 @@ pub struct PortCounters {
 }
 
 /// The file descriptor of a kernel device, with the port's counters.
-pub struct Shared {
+pub struct KernelPortState {
     fd: Arc<OwnedFd>,
     counters: PortCounters,
     mtu: AtomicU32,
 }
 
-impl Deref for Shared {
+impl Deref for KernelPortState {
     type Target = PortCounters;
 
     fn deref(&self) -> &PortCounters {
@@ -49,15 +49,19 @@ impl Deref for Shared {
     }
 }
 
-impl Shared {
+impl KernelPortState {
     /// Creates the state of a port with this file descriptor.
-    pub fn new(fd: impl Into<Arc<OwnedFd>>) -> Arc<Shared> {
-        Arc::new(Shared { fd: fd.into(), counters: PortCounters::default(), mtu: AtomicU32::new(u32::MAX) })
+    pub fn new(fd: impl Into<Arc<OwnedFd>>) -> Arc<KernelPortState> {
+        Arc::new(KernelPortState {
+            fd: fd.into(),
+            counters: PortCounters::default(),
+            mtu: AtomicU32::new(u32::MAX),
+        })
     }
 
     /// The state of the same port with another file descriptor. The port's own drop counters continue.
-    pub fn successor(&self, fd: impl Into<Arc<OwnedFd>>) -> Arc<Shared> {
-        let next = Shared::new(fd);
+    pub fn successor(&self, fd: impl Into<Arc<OwnedFd>>) -> Arc<KernelPortState> {
+        let next = KernelPortState::new(fd);
         next.set_mtu(self.mtu.load(Ordering::Relaxed));
         let copy =
             |to: &AtomicU64, from: &AtomicU64| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -90,7 +94,7 @@ impl Shared {
 
 /// Whether the switch has to segment this frame, because this kernel does not.
 pub fn must_segment(frame: &Frame) -> bool {
-    frame.is_segmented()
+    frame.needs_segmentation()
         && frame.offload().gso.is_some_and(|gso| !tun::kernel_segmentation().contains(gso.kind))
 }
 
@@ -155,9 +159,9 @@ impl PortCounters {
     }
 
     /// The port's own drops, for readers that read the kernel's counters themselves.
-    pub fn own_drops(&self, is_other_end: bool) -> KernelCounters {
+    pub fn own_drops(&self, directions_swapped: bool) -> KernelCounters {
         let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        KernelCounters { is_other_end, dropped: (read(&self.rx_dropped), read(&self.tx_dropped)) }
+        KernelCounters { directions_swapped, dropped: (read(&self.rx_dropped), read(&self.tx_dropped)) }
     }
 
     /// Adds the port's own drops to the kernel's counters.

@@ -43,7 +43,7 @@ pub fn trace_report(
     let mut actions = actions_text(&output.actions, datapath_names);
     if actions.len() > ACTIONS_MAX {
         actions.truncate(actions.floor_char_boundary(ACTIONS_MAX));
-        actions.push_str("... (cut)");
+        actions.push_str("... (truncated)");
     }
     // Writing to a String cannot fail.
     let _ = write!(text, "\nFinal flow: {last}\nMegaflow: {megaflow}\nDatapath actions: {actions}");

@@ -9,7 +9,7 @@ use xlate::BridgeId;
 
 /// Counters of one patch port or tunnel port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PatchStats {
+pub struct PatchAndTunnelStats {
     /// Packets received by the port.
     pub rx_packets: u64,
     /// Bytes received.
@@ -22,9 +22,9 @@ pub struct PatchStats {
 
 /// Counters of all patch ports and tunnel ports. Threads that collect statistics write them; the main thread reads them.
 #[derive(Debug, Default)]
-pub struct PatchCounters(Mutex<HashMap<(BridgeId, OfPort), PatchStats>>);
+pub struct PatchAndTunnelCounters(Mutex<HashMap<(BridgeId, OfPort), PatchAndTunnelStats>>);
 
-impl PatchCounters {
+impl PatchAndTunnelCounters {
     /// Counts packets that port `tx` of one bridge sent and port `rx` of the next bridge received.
     pub fn credit(&self, tx: (BridgeId, OfPort), rx: (BridgeId, OfPort), delta: &FlowStats) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl PatchCounters {
     }
 
     /// Counts packets that a tunnel port sent (`out`) or received.
-    pub fn credit_one(&self, at: (BridgeId, OfPort), out: bool, delta: &FlowStats) {
+    pub fn credit_tunnel(&self, at: (BridgeId, OfPort), out: bool, delta: &FlowStats) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let port = all.entry(at).or_default();
         let (packets, bytes) = match out {
@@ -49,7 +49,7 @@ impl PatchCounters {
     }
 
     /// The counters of a port.
-    pub fn get(&self, bridge: BridgeId, port: OfPort) -> PatchStats {
+    pub fn get(&self, bridge: BridgeId, port: OfPort) -> PatchAndTunnelStats {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -70,13 +70,13 @@ mod tests {
 
     #[test]
     fn both_ends_count_what_crosses() {
-        let counters = PatchCounters::default();
+        let counters = PatchAndTunnelCounters::default();
         let (a, b) = ((BridgeId(1), OfPort(5)), (BridgeId(2), OfPort(6)));
         counters.credit(a, b, &FlowStats { packets: 3, bytes: 300, ..FlowStats::default() });
         counters.credit(b, a, &FlowStats { packets: 1, bytes: 60, ..FlowStats::default() });
-        let sent = PatchStats { rx_packets: 1, rx_bytes: 60, tx_packets: 3, tx_bytes: 300 };
+        let sent = PatchAndTunnelStats { rx_packets: 1, rx_bytes: 60, tx_packets: 3, tx_bytes: 300 };
         assert_eq!(counters.get(a.0, a.1), sent);
         counters.forget(a.0, a.1);
-        assert_eq!(counters.get(a.0, a.1), PatchStats::default());
+        assert_eq!(counters.get(a.0, a.1), PatchAndTunnelStats::default());
     }
 }

@@ -23,7 +23,7 @@ use dpif::DropReason;
 pub(super) fn one_bond(guard: &MegaflowGuard<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
     let summary = records.get(*found.first()?)?.payload.summary;
-    let Summary::Balance(bond) = summary else { return None };
+    let Summary::LbOutput(bond) = summary else { return None };
     let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
     (same && batch.needs_only_frames()).then_some(bond)
 }

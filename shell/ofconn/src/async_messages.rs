@@ -79,7 +79,7 @@ impl Connections {
     pub fn send_table_status(&mut self, status: &TableStatus) {
         for (_, session) in self.sessions() {
             if session.wants(AsyncKind::TableStatus, status.reason) {
-                session.send_own(Body::TableStatus(*status));
+                session.send_unsolicited(Body::TableStatus(*status));
             }
         }
     }

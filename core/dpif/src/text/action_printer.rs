@@ -1,6 +1,6 @@
 //! Prints actions as text.
 
-use super::key_out::{mpls_text, vlan_text};
+use super::key_printer::{mpls_text, vlan_text};
 use super::names::{DpPortNames, port_text};
 use super::nsh;
 use super::set::set_text;

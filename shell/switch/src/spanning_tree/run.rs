@@ -5,7 +5,7 @@ use super::settings;
 use super::stopping::Stopped;
 use crate::backer::Backer;
 use crate::switch::Switch;
-use bridge::spanning_tree::{Flush, PortState, PortTree, Protocol};
+use bridge::spanning_tree::{Flush, PortState, PortTreeState, Protocol};
 use bridge::{BundleId, GroupTable};
 use openflow_service::Bridge;
 use runtime::Module;
@@ -30,7 +30,7 @@ impl Switch {
                 continue;
             };
             let protocol = settings.protocol();
-            let is_other = |tree: &PortTree| tree.protocol != protocol;
+            let is_other = |tree: &PortTreeState| tree.protocol != protocol;
             if bridge.ports.values().filter_map(|p| p.tree.as_ref()).any(is_other) {
                 clear_states(bridge);
             }
@@ -135,7 +135,7 @@ fn remove_groups(backer: &Backer, bridge: &Bridge, flush: &Flush) {
     let bundle = |port: &OfPort| bridge.known_bundle(&bridge.ports.get(port)?.port_row);
     let moved = flush.moved.iter().map(|(from, _)| from);
     let gone: Vec<BundleId> = flush.ports.iter().chain(moved).filter_map(bundle).collect();
-    bridge.groups.change(&backer.shared.live, bridge.id, |table| match flush.all {
+    bridge.multicast_groups.change(&backer.shared.live, bridge.id, |table| match flush.all {
         true => GroupTable::flush(table),
         false => gone.iter().for_each(|port| table.forget_port(*port)),
     });
@@ -146,7 +146,7 @@ fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
     let at = (bridge.id, ofport);
     let new = backer.upcall_translator.trees.state_of(at);
     let Some(old) = bridge.ports.get(&ofport).map(|port| port.tree) else { return };
-    let learns = |tree: Option<PortTree>| tree.is_none_or(|tree| tree.state.learns());
+    let learns = |tree: Option<PortTreeState>| tree.is_none_or(|tree| tree.state.learns());
     if old == new && learns(new) {
         return;
     }
@@ -167,11 +167,12 @@ fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
 }
 
 /// Sets the state of a port and logs it.
-fn set_state(bridge: &mut Bridge, ofport: OfPort, new: Option<PortTree>) {
+fn set_state(bridge: &mut Bridge, ofport: OfPort, new: Option<PortTreeState>) {
     let Some(port) = bridge.ports.get(&ofport) else { return };
     let old = port.tree;
     let protocol = new.or(old).map_or(Protocol::Stp, |tree| tree.protocol);
-    let text = |tree: Option<PortTree>| tree.map_or(PortState::Disabled, |tree| tree.state).name(protocol);
+    let text =
+        |tree: Option<PortTreeState>| tree.map_or(PortState::Disabled, |tree| tree.state).name(protocol);
     if text(old) != text(new) {
         let (name, what) = (&port.name, protocol.name());
         runtime::debug!(LOG, "port {name}: {what} state changed from {} to {}", text(old), text(new));

@@ -1,6 +1,6 @@
 //! A cache with an EMC in front of it. As in Open vSwitch, a hit in the second cache may be inserted into the EMC.
 
-use crate::{Emc, Entry, FlowCache, Learned};
+use crate::{Emc, Entry, FlowCache, NewEntry};
 
 /// An empty cache, for an EMC without a second cache behind it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +20,7 @@ impl FlowCache for NoCache {
         None
     }
 
-    fn insert(&mut self, _: Learned) {}
+    fn insert(&mut self, _: NewEntry) {}
 
     fn clear(&mut self) {}
 
@@ -34,20 +34,20 @@ impl FlowCache for NoCache {
 }
 
 /// A cache behind an optional EMC; see the module documentation.
-pub struct Front<C> {
+pub struct WithEmc<C> {
     emc: Option<Emc>,
     hits: u64,
     back: C,
 }
 
-impl<C: FlowCache> Front<C> {
+impl<C: FlowCache> WithEmc<C> {
     /// Places `emc`, if there is one, in front of `back`.
-    pub fn new(emc: Option<Emc>, back: C) -> Front<C> {
-        Front { emc, hits: 0, back }
+    pub fn new(emc: Option<Emc>, back: C) -> WithEmc<C> {
+        WithEmc { emc, hits: 0, back }
     }
 }
 
-impl<C: FlowCache> FlowCache for Front<C> {
+impl<C: FlowCache> FlowCache for WithEmc<C> {
     #[inline(always)]
     fn prefetch(&self, hash: u32) {
         if let Some(emc) = &self.emc {
@@ -70,14 +70,14 @@ impl<C: FlowCache> FlowCache for Front<C> {
         }
         let megaflow = self.back.lookup(hash, resolve)?;
         // An EMC ignores the subtable and the port.
-        emc.insert_by_chance(Learned { hash, megaflow, subtable: 0, port: 0 });
+        emc.insert_by_chance(NewEntry { hash, megaflow, subtable: 0, port: 0 });
         Some(megaflow)
     }
 
-    fn insert(&mut self, learned: Learned) {
-        self.back.insert(learned);
+    fn insert(&mut self, new_entry: NewEntry) {
+        self.back.insert(new_entry);
         if let Some(emc) = &mut self.emc {
-            emc.insert_by_chance(learned);
+            emc.insert_by_chance(new_entry);
         }
     }
 
