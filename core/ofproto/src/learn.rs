@@ -78,12 +78,19 @@ impl Tables {
 
 impl State {
     fn is_below_limit(&self, fm: &FlowMod, limit: u32) -> Result<bool, OfError> {
+        if limit == 0 {
+            return Ok(true);
+        }
+        if let Some(flows) = self.learn_limits.flows((fm.new_cookie, fm.table)) {
+            return Ok(flows < limit);
+        }
+        // The action is in no rule: it is in a packet-out, or its rule was removed meanwhile.
         let criteria = Criteria {
             cookie: fm.new_cookie,
             cookie_mask: u64::MAX,
             ..Criteria::within(fm.table, &Match::CATCHALL)
         };
-        Ok(limit == 0 || criteria.select(self)?.len() < limit as usize)
+        Ok(criteria.select(self)?.len() < limit as usize)
     }
 
     /// The flow with the match and priority of this flow mod.

@@ -19,6 +19,7 @@ mod group_mod;
 mod intern;
 mod internal;
 mod learn;
+mod learn_limits;
 mod meter;
 mod meter_mod;
 mod monitor;

@@ -3,6 +3,7 @@
 
 use crate::expirable::Expirable;
 use crate::group::Group;
+use crate::learn_limits::{CookieInTable, LearnLimits};
 use crate::meter::Meter;
 use crate::references::Reference;
 use crate::rule::{Rule, for_each_action};
@@ -33,9 +34,11 @@ pub(crate) struct State {
     users: HashTrieMapSync<Reference, u32>,
     /// For each cookie and table, the number of rules whose `learn` actions with `delete_learned` add flows with this
     /// cookie to this table.
-    learners: HashTrieMapSync<(u64, u8), u32>,
+    learners: HashTrieMapSync<CookieInTable, u32>,
+    /// Numbers of flows by cookie, for `learn` actions with a limit.
+    pub(crate) learn_limits: LearnLimits,
     /// Keys of `learners` whose count has become zero and whose learned flows are not deleted yet.
-    dead_cookies: Vec<(u64, u8)>,
+    dead_cookies: Vec<CookieInTable>,
 }
 
 impl State {
@@ -51,6 +54,7 @@ impl State {
             tlv: Arc::default(),
             users: HashTrieMapSync::new_sync(),
             learners: HashTrieMapSync::new_sync(),
+            learn_limits: LearnLimits::new(),
             dead_cookies: Vec::new(),
         }
     }
@@ -124,11 +128,15 @@ impl State {
         if !added {
             self.expirable.remove(rule.id);
         }
-        let (mut references, mut learns) = (BTreeSet::new(), Vec::new());
+        let (mut references, mut learns, mut limited) = (BTreeSet::new(), Vec::new(), Vec::new());
         for_each_action(&rule.actions, &mut |a| match a {
-            Action::Learn(l) if l.delete_learned => learns.push((l.cookie, l.table)),
+            Action::Learn(l) => {
+                learns.extend(l.delete_learned.then_some((l.cookie, l.table)));
+                limited.extend((l.limit != 0).then_some((l.cookie, l.table)));
+            }
             other => references.extend(Reference::by(other)),
         });
+        self.update_learn_limits(rule, &limited, added);
         let fields = rule.tlv_fields();
         if fields != 0 {
             references.extend((0..64).filter(|i| fields >> i & 1 != 0).map(Reference::Tlv));
@@ -143,8 +151,26 @@ impl State {
         }
     }
 
+    /// Counts a rule for limits of `learn` actions. `limited`: the cookies and tables that its own actions with a limit name. An added rule is
+    /// not in its table yet, a removed one no longer.
+    fn update_learn_limits(&mut self, rule: &Rule, limited: &[CookieInTable], added: bool) {
+        if !added {
+            self.learn_limits.count(rule, false);
+            return limited.iter().for_each(|key| self.learn_limits.remove_learner(*key));
+        }
+        for &(cookie, table) in limited {
+            let classifier = self.tables.get(table).map(|table| table.classifier());
+            let flows = || {
+                let rules = classifier.into_iter().flat_map(|rules| rules.iter());
+                rules.filter(|r| r.cookie == cookie && !r.is_hidden()).count() as u32
+            };
+            self.learn_limits.add_learner((cookie, table), flows);
+        }
+        self.learn_limits.count(rule, true);
+    }
+
     /// Returns a cookie and table whose learned flows have to be deleted, because no rule adds such flows any more.
-    pub(crate) fn next_dead_cookie(&mut self) -> Option<(u64, u8)> {
+    pub(crate) fn next_dead_cookie(&mut self) -> Option<CookieInTable> {
         while let Some(learned) = self.dead_cookies.pop() {
             if !self.learners.contains_key(&learned) {
                 return Some(learned);
