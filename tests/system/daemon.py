@@ -229,7 +229,7 @@ def test_the_name_of_a_stock_switch_is_left_to_it():
     lab.sh("ovs-appctl", "-T", "10", "version", env=stock.env)
     ours = s.spawn([s.binary(), "--pidfile", "-vconsole:off", "--log-file=%s/sluiced.log" % s.dir,
                     "--db=unix:%s/other.sock" % stock.dir], stderr=subprocess.DEVNULL)
-    lab.wait_until(lambda: "belongs to pid %d" % stock.daemon.pid in s.log(), "what the log says")
+    lab.wait_until(lambda: "belongs to the running process %d" % stock.daemon.pid in s.log(), "what the log says")
     assert "(Open vSwitch)" in lab.sh("ovs-appctl", "-T", "10", "version", env=stock.env)
     assert "sluiced" not in lab.sh("ovs-appctl", "-T", "10", "version", env=stock.env)
     ours.terminate()

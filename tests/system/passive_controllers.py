@@ -1,4 +1,4 @@
-"""Controllers that connect to the switch, controllers that are gone, and packets that a controller returns."""
+"""Controllers that connect to the switch, unreachable controllers, and packets that a controller resumes."""
 import subprocess
 
 from lib import lab
@@ -22,7 +22,7 @@ def traced(s):
 
 
 def test_a_bridge_with_passive_controllers_keeps_its_flows():
-    """Nobody can say whether a client of a passive target will ever come, so the bridge does not wait for one."""
+    """A passive target may never get a client, so the bridge does not wait for one."""
     s = switch()
     s.vsctl("set-controller", "br0", "punix:%s/br0.extra" % s.dir)
     s.ofctl("del-flows", "br0")
@@ -48,6 +48,7 @@ def test_a_bridge_without_its_controller_forwards_with_empty_tables():
 
 
 def test_a_resumed_packet_keeps_its_mark():
+    """A packet that the controller resumes after controller(pause) still has the pkt_mark that the flow set before."""
     s = switch("fail_mode=secure")
     s.ofctl("add-flows", "br0", "-", input="in_port=1,actions=set_field:0x64->pkt_mark,controller(pause),resubmit(,1)\n"
             "table=1,pkt_mark=0x64,actions=output:2\n")

@@ -27,11 +27,11 @@ class Host:
         self.net.run("ip", "link", "add", "guest", "type", "veth", "peer", "name", "eth0", "netns", self.guest.name)
         self.guest.run("ip", "address", "add", self.address + "/24", "dev", "eth0")
         self.guest.run("ip", "link", "set", "eth0", "up")
-        # The first one is the root.
+        # All priorities are equal, so the host with the lowest address, number 1, is the root.
         s.vsctl("set", "bridge", "br0", "other_config:hwaddr=00:11:22:33:44:%02x" % self.number, *ENABLE[protocol])
         for device in ("guest", *self.wires):
             self.net.run("ip", "link", "set", device, "up")
-            # The stock switch does not flood to ports that take no part, so that of the guest does.
+            # The stock switch does not flood to ports that take no part in RSTP. So the guest's port takes part, as an edge port.
             edge = ["--", "set", "port", device, "other_config:rstp-port-admin-edge=true"] if device == "guest" else []
             s.vsctl("add-port", "br0", device, *edge)
 
@@ -60,11 +60,11 @@ class Ring:
             host.start(protocol)
 
     def blocked(self):
-        """The wires that are not forwarded at one end; all other ends forward or are down. None: some ends are still moving."""
+        """The wire of each end that does not forward, except disabled ends. None: the state of some end is still changing."""
         ends = [(wire, state) for host in self.hosts for wire, (role, state) in host.states(self.protocol).items()
                 if role != "disabled"]
-        moving = [end for end in ends if end[1] not in ("forwarding", "blocking", "discarding")]
-        return None if moving else [wire for wire, state in ends if state != "forwarding"]
+        changing = [end for end in ends if end[1] not in ("forwarding", "blocking", "discarding")]
+        return None if changing else [wire for wire, state in ends if state != "forwarding"]
 
     def settle(self, blocked, seconds):
         def settled():
@@ -76,12 +76,12 @@ class Ring:
             shown = [host.switch.appctl(self.protocol + "/show", "br0") for host in self.hosts]
             raise AssertionError("\n".join([str(e), *shown])) from e
 
-    def connected(self, seconds=5):
+    def wait_until_connected(self, seconds=5):
         for a, b in itertools.permutations(self.hosts, 2):
             lab.wait_until(lambda a=a, b=b: a.reaches(b), "%s reaches %s" % (a.address, b.address), seconds)
 
     def is_quiet(self):
-        """Broadcasts, which would circulate in a loop, do not come again and again."""
+        """Whether there is no loop: after five broadcast pings a guest has received fewer than 50 packets."""
         guest = self.hosts[0].guest
         before = guest.received()
         self.hosts[1].guest.run("ping", "-b", "-c", "5", "-i", "0.05", "-W", "0.1", "10.42.0.255", check=False)
@@ -89,7 +89,7 @@ class Ring:
         return guest.received() - before < 50
 
     def cut(self, wire):
-        """Takes a wire away; its ends lose their link."""
+        """Sets one end of a wire down; both ends lose their link."""
         owner = next(host for host in self.hosts if wire in host.wires)
         owner.net.run("ip", "link", "set", wire, "down")
 
@@ -98,22 +98,22 @@ def check_ring(kinds, protocol, start, repair):
     """Checks a ring. start, repair: seconds until a new ring forwards, and until another path replaces a lost one."""
     ring = Ring(kinds, protocol)
     ring.settle(1, start)
-    ring.connected()
+    ring.wait_until_connected()
     assert ring.is_quiet()
     for host in ring.hosts[1:]:
         assert "This bridge is the root" not in host.switch.appctl(protocol + "/show", "br0")
-    # The root forwards by both ends of its wires; the wire between the others is blocked at one end.
+    # Both wires of the root forward at both ends. The wire between the other two switches is blocked at one end.
     assert ring.blocked() == ["w23"], ring.blocked()
     ring.cut("w12")
     started = time.time()
-    ring.connected(repair)
+    ring.wait_until_connected(repair)
     took = time.time() - started
     ring.settle(0, repair)
     assert ring.is_quiet()
     ring.hosts[0].net.run("ip", "link", "set", "w12", "up")
     ring.hosts[1].net.run("ip", "link", "set", "w12", "up")
     ring.settle(1, start)
-    ring.connected()
+    ring.wait_until_connected()
     assert ring.is_quiet()
     return took
 
@@ -169,7 +169,7 @@ def test_a_neighbour_that_is_silent():
     lab.wait_until(lambda: others[0].reaches(others[1]), "the others reach each other", 12)
     root.daemon.send_signal(signal.SIGCONT)
     ring.settle(1, 20)
-    ring.connected(10)
+    ring.wait_until_connected(10)
 
 
 def test_rows_and_descriptions_of_ports():

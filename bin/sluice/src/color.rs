@@ -16,13 +16,13 @@ pub struct Style(&'static str);
 pub const HEADING: Style = Style("1");
 /// For problems, and for `actions=`.
 pub const BAD: Style = Style("1;31");
-/// For warnings, and for actions that send a packet somewhere.
+/// For warnings, and for the words in `SPECIAL`.
 pub const WARN: Style = Style("33");
 /// For advice.
 pub const ADVICE: Style = Style("36");
 /// For names of fields.
 pub const FIELD: Style = Style("36");
-/// For names of protocols.
+/// For names of protocols, and for other lower-case words without a value, such as `commit`.
 pub const PROTOCOL: Style = Style("32");
 /// For the action `drop`.
 pub const DROP: Style = Style("34");
@@ -83,7 +83,7 @@ fn flow(line: &str) -> String {
                 open.push(style);
             }
             ")" => {
-                out += &lone(word);
+                out += &paint_lone_word(word);
                 out += &open.pop().flatten().map_or(mark.to_owned(), |style| paint(true, style, mark));
             }
             "=" | ":" if word == "actions" => out += &paint(true, BAD, &keyed),
@@ -94,7 +94,7 @@ fn flow(line: &str) -> String {
                 out += &paint(true, FIELD, &keyed);
             }
             ":" => out += &keyed,
-            _ => out += &(lone(word) + mark),
+            _ => out += &(paint_lone_word(word) + mark),
         }
         rest = after;
         // Copy the value without a style, up to the next separator. A colon does not end it: values such as addresses contain colons.
@@ -105,11 +105,11 @@ fn flow(line: &str) -> String {
             rest = after;
         }
     }
-    out + &lone(rest)
+    out + &paint_lone_word(rest)
 }
 
 /// Colours a word without a value.
-fn lone(word: &str) -> String {
+fn paint_lone_word(word: &str) -> String {
     let is_name = word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     match word {

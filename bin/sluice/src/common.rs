@@ -41,7 +41,8 @@ pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
     Ok(json)
 }
 
-/// The text of `--version`: the product, and if the tool is called by its own name also the program that it replaces.
+/// The text of `--version`. Called by its own name, the tool names Sluice and the program that it replaces, if any; called by a name of
+/// Open vSwitch, it prints the version line of that program.
 pub fn version(call: &Call, other_names: &[&str]) -> String {
     if call.compat {
         return runtime::version_text(&call.name);

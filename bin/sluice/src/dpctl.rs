@@ -50,8 +50,8 @@ fn only_reads(command: &str) -> bool {
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
     let json = common::FORMAT.into_iter().filter(|_| !call.compat);
-    let known: Vec<Opt> = OWN.into_iter().chain(json).chain(LOGGING).collect();
-    let (dirs, parsed) = match common::begin(call, || getopt::parse(&known, Order::Anywhere, &call.args)) {
+    let options: Vec<Opt> = OWN.into_iter().chain(json).chain(LOGGING).collect();
+    let (dirs, parsed) = match common::begin(call, || getopt::parse(&options, Order::Anywhere, &call.args)) {
         Ok(begun) => begun,
         Err(code) => return code,
     };

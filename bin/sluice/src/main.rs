@@ -108,8 +108,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Handles `help`, `man`, `completion` and `version`.
-fn builtin_command(what: &str, args: &[String]) -> Result<String, String> {
+/// Handles `help`, `man` and `completion`, and the options `--help` and `--version`.
+fn builtin_command(subcommand: &str, args: &[String]) -> Result<String, String> {
     let subject = args.first().map(String::as_str);
     let page = |name: Option<&str>| match name {
         None | Some("sluice") => Ok(overview()),
@@ -118,7 +118,7 @@ fn builtin_command(what: &str, args: &[String]) -> Result<String, String> {
             Ok((tool.page)())
         }
     };
-    match what {
+    match subcommand {
         "-V" | "--version" => Ok(format!(
             "sluice (Sluice) {}, in place of the tools of Open vSwitch {}\n",
             env!("CARGO_PKG_VERSION"),
@@ -131,7 +131,7 @@ fn builtin_command(what: &str, args: &[String]) -> Result<String, String> {
         }),
         "man" => page(subject).map(|page| page.man(env!("CARGO_PKG_VERSION"))),
         "completion" => completion::script(subject.unwrap_or_default(), &overview(), &pages()),
-        _ => Err(no_tool(what)),
+        _ => Err(no_tool(subcommand)),
     }
 }
 

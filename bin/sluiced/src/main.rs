@@ -89,7 +89,8 @@ fn bind_control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Res
 }
 
 /// Makes this daemon reachable under the name `ovs-vswitchd`, for `ovs-appctl` without `-t` and for scripts.
-/// Returns `None` if an `ovs-vswitchd` runs in the same directory.
+/// Returns `None` if this daemon has that name or no pid file, or if the links cannot be made (for example because an `ovs-vswitchd`
+/// runs in the same directory).
 fn link_compat_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -> Option<Alias> {
     const COMPAT_NAME: &str = "ovs-vswitchd";
     if dirs.progname == COMPAT_NAME {

@@ -49,8 +49,8 @@ fn ask(ct: &Conntrack, host: u8, port: u16) -> bool {
     if sent == request {
         return false;
     }
-    let look = Action { nat: Some(Nat::default()), ..Action::default() };
-    let back = send(ct, &reversed(&sent), &look);
+    let reply_action = Action { nat: Some(Nat::default()), ..Action::default() };
+    let back = send(ct, &reversed(&sent), &reply_action);
     assert_eq!(back, (reversed(&request), ESTABLISHED | REPLY_DIR | TRACKED | DST_NAT));
     true
 }

@@ -41,7 +41,7 @@ fn workers_never_choose_the_same_ports() {
         ..Nat::default()
     };
     let commit = Action { commit: true, nat: Some(nat), ..Action::default() };
-    let look = Action { nat: Some(Nat::default()), ..Action::default() };
+    let reply_action = Action { nat: Some(Nat::default()), ..Action::default() };
     let worker = |client: u32| {
         for round in 0..400u16 {
             let ports = (0..8).map(|n| 10_000 + (round * 8 + n) % 1000);
@@ -51,7 +51,7 @@ fn workers_never_choose_the_same_ports() {
                 .map(|(flow, (after, _))| (flow, after))
                 .collect();
             for (request, sent) in &begun {
-                assert_eq!(send(&ct, &reversed(sent), &look).0, reversed(request));
+                assert_eq!(send(&ct, &reversed(sent), &reply_action).0, reversed(request));
             }
             for (request, _) in &begun {
                 let (src, src_port) = (Some(Ipv4Addr::from(request.nw_src).into()), Some(request.tp_src));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_slice_in_its_place() {
+    fn tables_are_aligned_and_large_ones_advised() {
         let mut small = Table::new(10, 7u64, Some(advise));
         assert_eq!((&small[..], small.location().0 % LINE, small.location().1), (&[7; 10][..], 0, 80));
         small[3] = 9;

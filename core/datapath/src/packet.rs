@@ -22,7 +22,7 @@ pub struct Meta {
     pub recirc_id: u32,
     /// 0 for Ethernet, or `1 << 16 | ethertype` for a layer 3 packet.
     pub packet_type: u32,
-    /// Mark.
+    /// Packet mark (`pkt_mark`, in datapath keys `skb_mark`).
     pub pkt_mark: u32,
     /// QoS queue that the packet has selected; 0: none.
     pub skb_priority: u32,
@@ -38,7 +38,7 @@ pub struct Meta {
     pub ct_earlier: EarlierLookUp,
     /// How many times the packet was recirculated.
     pub passes: u8,
-    /// How many VLAN tags are parsed; 0: as many as a flow can hold. The type after them is the packet's type.
+    /// How many VLAN tags are parsed at most; 0: as many as a flow can hold. The type after them is the packet's type.
     pub vlan_limit: u8,
     /// Number of bytes that the next output truncates from the end. Pushing and popping headers before that output
     /// does not change this number.
@@ -109,13 +109,13 @@ impl Meta {
         }
     }
 
-    /// Returns whether this metadata sets some of these words of a key: QoS queue, connection, tunnel or tunnel
+    /// Returns whether this metadata may set some of these words of a key: QoS queue, connection, tunnel or tunnel
     /// options.
     pub(crate) fn has_words(&self, words: Words) -> bool {
         words & METADATA_WORDS != 0 && (self.rare.is_some() || self.skb_priority != 0)
     }
 
-    /// Number of VLAN tags to parse.
+    /// Maximum number of VLAN tags to parse.
     #[inline]
     pub fn tags(&self) -> usize {
         if self.vlan_limit == 0 { flow::flow::VLANS_MAX } else { usize::from(self.vlan_limit) }

@@ -1,4 +1,4 @@
-//! The properties of ports that records contain.
+//! Port properties that exported records (sFlow, IPFIX, NetFlow) contain.
 
 /// The kinds of tunnels that records distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl TunnelKind {
         }
     }
 
-    /// The IP protocol of its outer header; 0: unknown.
+    /// IP protocol number in the tunnel's outer IP header; 0: unknown.
     pub fn protocol(self) -> u8 {
         match self {
             TunnelKind::Gre => 47,
@@ -35,7 +35,7 @@ impl TunnelKind {
     }
 }
 
-/// The properties of a port of the datapath that records contain.
+/// The properties of a datapath port, as exported records contain them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortFacts {
     /// Name of the port.

@@ -37,7 +37,7 @@ impl Ofproto {
             return Err(OfError::FmfcUnknown);
         }
         let with_tlv_layout;
-        let fm = match tlv::uses_fields(&fm.matching, &fm.actions) {
+        let fm = match tlv::uses_option_fields(&fm.matching, &fm.actions) {
             true => {
                 with_tlv_layout = self.with_tlv_layout(fm)?;
                 &with_tlv_layout

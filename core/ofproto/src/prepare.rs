@@ -6,7 +6,7 @@
 use crate::intern::Interner;
 use crate::request::FlowRequest;
 use crate::table_numbers::N_TABLES;
-use crate::tlv::uses_fields;
+use crate::tlv::uses_option_fields;
 use flow::Match;
 use openflow::flow_mod::FlowMod;
 use openflow::wire::check::{Limits, consistency};
@@ -23,7 +23,7 @@ impl Preparer {
     /// Checks and converts a flow mod. `None`: only the owner of the tables can convert the flow mod, because it uses fields of tunnel
     /// options, whose layout is in the tables.
     pub fn prepare(&mut self, fm: &FlowMod, version: Version) -> Option<Result<FlowRequest, OfError>> {
-        if uses_fields(&fm.matching, &fm.actions) {
+        if uses_option_fields(&fm.matching, &fm.actions) {
             return None;
         }
         Some(check_flow_mod(fm, version).map(|()| FlowRequest::new(fm, &mut self.interner)))

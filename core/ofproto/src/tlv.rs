@@ -20,7 +20,7 @@ pub fn fields_used(matching: &Match, actions: &[Action]) -> u64 {
 }
 
 /// Whether a match or actions use a tunnel option field.
-pub fn uses_fields(matching: &Match, actions: &[Action]) -> bool {
+pub fn uses_option_fields(matching: &Match, actions: &[Action]) -> bool {
     fields_used(matching, actions) != 0
 }
 

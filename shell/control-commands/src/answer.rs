@@ -67,12 +67,12 @@ pub struct Pending {
 pub enum Wait {
     /// A warp: virtual time advances step by step.
     Warp(Warp),
-    /// The main loop's next turn, after the last step of a warp.
+    /// The next check, after the last step of a warp. After a warp of one step it is still in the same turn.
     Warped,
     /// Revalidation of all megaflows.
     Revalidated {
-        /// A turn of the main loop has begun since the command.
-        turned: bool,
+        /// The command was checked once, in the turn of its request. The revalidator is checked from the next turn on.
+        checked_once: bool,
     },
     /// The comparison of all megaflows with the tables.
     Verified(Verify),

@@ -1,7 +1,8 @@
 //! Commands that are answered later: `time/warp`, `revalidator/wait`, `revalidator/verify`, `exit`; and `time/stop`.
 //!
-//! A waiting command is checked once in each turn of the main loop. It is answered one complete turn after
-//! the event, so that all consequences of the event are complete when the client receives the reply.
+//! A waiting command is checked once in each turn of the main loop, for the first time in the turn of its request. `time/warp` is
+//! answered at the check after its last step. `revalidator/wait` checks the revalidator from the next turn on, so that requests that
+//! arrived before it have had their effect.
 
 use crate::answer::{Answer, Wait, unknown};
 use crate::verify::Verify;
@@ -26,7 +27,7 @@ pub(crate) fn execute(
         },
         names::REVALIDATOR_WAIT if switch.datapaths.only().is_some() => {
             switch.waker.wake();
-            Answer::Later(Wait::Revalidated { turned: false })
+            Answer::Later(Wait::Revalidated { checked_once: false })
         }
         names::REVALIDATOR_WAIT => Answer::Now(Err("can't wait on multiple udpifs.".to_owned())),
         names::REVALIDATOR_VERIFY => {
@@ -52,10 +53,10 @@ pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     match wait {
         Wait::Warp(warp) => Err(step_warp(switch, warp)),
         Wait::Warped => Ok("warped".to_owned()),
-        Wait::Revalidated { turned: false } => Err(Wait::Revalidated { turned: true }),
-        Wait::Revalidated { turned: true } => match revalidate_all(switch) {
+        Wait::Revalidated { checked_once: false } => Err(Wait::Revalidated { checked_once: true }),
+        Wait::Revalidated { checked_once: true } => match revalidate_all(switch) {
             true => Ok(String::new()),
-            false => Err(Wait::Revalidated { turned: true }),
+            false => Err(Wait::Revalidated { checked_once: true }),
         },
         Wait::Verified(verify) => verify.step(switch).map_err(Wait::Verified),
         Wait::Exit => Err(Wait::Exit),

@@ -3,7 +3,7 @@
 use crate::batch::{Batch, BatchBuilder};
 use crate::command::{Command, OpenedConn};
 use crate::conn_settings::{ConnKind, ConnSettings};
-use crate::long_reply::LongReply;
+use crate::long_reply::{LongReply, Next};
 use crate::message_log::VCONN;
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
 use crate::protocol::ProtocolState;
@@ -288,21 +288,30 @@ impl Conn {
         }
     }
 
-    /// Makes the next parts of a long reply. After the last one, carries out the commands that follow it. Returns whether this call found
-    /// that no parts are left.
-    pub(crate) fn make_parts(&mut self, now: Millis) -> bool {
-        let (Some(reply), Some(protocol)) = (&mut self.long_reply, &mut self.protocol) else {
-            return false;
-        };
-        while protocol.output_len() < PARTS_OUTPUT_MAX {
-            let Some((part, dialect)) = reply.next_part(now) else {
-                let following = self.long_reply.take().map(LongReply::into_following);
-                self.carry_out(following.unwrap_or_default(), now);
-                return true;
-            };
-            protocol.send_in_dialect(&part, dialect);
+    /// Makes the next parts of long replies, and carries out the commands that follow them. Returns the number of replies of which this
+    /// call found that no parts are left.
+    pub(crate) fn make_parts(&mut self, now: Millis) -> usize {
+        let mut ended = 0;
+        while self.output_len() < PARTS_OUTPUT_MAX
+            && let (Some(reply), Some(protocol)) = (&mut self.long_reply, &mut self.protocol)
+        {
+            match reply.next(now) {
+                Next::Part(part, dialect) => protocol.send_in_dialect(&part, dialect),
+                Next::PartsEnd => ended += 1,
+                Next::Command(command) => {
+                    let bytes = command.bytes();
+                    self.carry_out_one(command, now);
+                    self.must_wake_main |= self.waiting_bytes.update_output(bytes, self.output_len());
+                }
+                Next::End => self.long_reply = None,
+            }
         }
-        false
+        ended
+    }
+
+    /// Bytes that wait to be written, and the memory of deferred commands.
+    fn unsent_len(&self) -> usize {
+        self.output_len() + self.long_reply.as_ref().map_or(0, LongReply::deferred_memory)
     }
 
     /// Queues a packet-in for the socket, unless `queue_size` earlier ones are not written yet.
@@ -397,7 +406,7 @@ impl Conn {
         }
         self.unsent.record(protocol.output(), now);
         let age_limit = unsent::age_limit(self.settings.inactivity_probe);
-        match (written, self.unsent.disconnect_reason(protocol.output_len(), age_limit, now)) {
+        match (written, self.unsent.disconnect_reason(self.unsent_len(), age_limit, now)) {
             (Ok(()), None) => {}
             (Ok(()), Some(why)) => {
                 CUT_OFF.hit();
@@ -440,7 +449,7 @@ impl Conn {
         let output = self.output_len();
         let limits = [
             self.packet_limit.deadline(),
-            self.unsent.deadline(output, unsent::age_limit(self.settings.inactivity_probe)),
+            self.unsent.deadline(self.unsent_len(), unsent::age_limit(self.settings.inactivity_probe)),
         ];
         let deadlines = self.reconnect.deadline(now).into_iter().chain(limits.into_iter().flatten());
         deadlines.for_each(|deadline| set.deadline(deadline));

@@ -237,8 +237,10 @@ impl Connections {
         self.socket_access.deliver(now);
         self.socket_access.flush(now);
         self.handle_events();
-        // A busy connection that has ended is removed, too: the result of its long job has no receiver.
-        let is_over = |s: &Session| s.queues.has_ended && (s.busy || !s.queues.has_incoming());
+        // A busy connection that has ended is removed, too: the result of its long job has no receiver. But if only a long reply was being
+        // sent, the requests after it are executed.
+        let is_at_work = |s: &Session| s.busy && s.queues.long_replies == 0;
+        let is_over = |s: &Session| s.queues.has_ended && (is_at_work(s) || !s.queues.has_incoming());
         self.sessions.retain(|_, session| {
             if is_over(session) {
                 session.report_flow_mods(now);
@@ -310,6 +312,11 @@ impl Connections {
     /// Whether all output of a connection is written.
     pub fn is_written(&self, id: ConnId) -> bool {
         self.sessions.get(&id).is_none_or(|s| s.output_len() == 0)
+    }
+
+    /// Whether parts of a long reply to a connection are left.
+    pub fn is_sending(&self, id: ConnId) -> bool {
+        self.sessions.get(&id).is_some_and(Session::is_sending)
     }
 
     /// The number of open connections, and the sum of the bytes that wait to be written to them.

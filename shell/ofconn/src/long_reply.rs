@@ -1,29 +1,63 @@
-//! A long reply that is being sent on one connection, and the commands that must follow it.
+//! Long replies that are being sent on one connection, and the commands that must follow them.
 //!
 //! Updates of flow monitors must not be sent before the flows that the monitors report first, which may be a long reply. Another
 //! long reply waits until this one is complete. All other messages may be sent between the parts.
 
 use crate::command::{Command, Parts};
 use openflow::{Body, Dialect, Message};
+use std::collections::VecDeque;
 use units::Millis;
 
-/// A long reply whose remaining parts have not been made.
+/// A deferred update has a match of two flows, so it takes about this many times the memory of its encoded form.
+const MEMORY_PER_BYTE: usize = 16;
+
+/// A long reply whose remaining parts have not been made, and what follows it.
 #[derive(Debug)]
 pub(crate) struct LongReply {
-    parts: Parts,
-    dialect: Dialect,
+    /// `None`: all parts were made.
+    parts: Option<(Parts, Dialect)>,
     /// Commands that are carried out after the last part, in this order.
-    following: Vec<Command>,
+    following: VecDeque<Command>,
+    /// Sum of the estimated lengths of these commands.
+    following_bytes: usize,
+}
+
+/// What to do next for a long reply.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Send a part.
+    Part(Message, Dialect),
+    /// All parts were made.
+    PartsEnd,
+    /// Carry out a command that follows the reply.
+    Command(Command),
+    /// Nothing is left.
+    End,
 }
 
 impl LongReply {
     pub(crate) fn new(parts: Parts, dialect: Dialect) -> LongReply {
-        LongReply { parts, dialect, following: Vec::new() }
+        LongReply { parts: Some((parts, dialect)), following: VecDeque::new(), following_bytes: 0 }
     }
 
-    /// Makes the next part. `None`: the reply is complete.
-    pub(crate) fn next_part(&mut self, now: Millis) -> Option<(Message, Dialect)> {
-        Some((self.parts.next(now)?, self.dialect))
+    /// The next step.
+    pub(crate) fn next(&mut self, now: Millis) -> Next {
+        if let Some((parts, dialect)) = &mut self.parts {
+            if let Some(part) = parts.next(now) {
+                return Next::Part(part, *dialect);
+            }
+            self.parts = None;
+            return Next::PartsEnd;
+        }
+        let Some(command) = self.following.pop_front() else { return Next::End };
+        self.following_bytes -= command.bytes();
+        match command {
+            Command::Parts(parts, dialect) => {
+                self.parts = Some((parts, dialect));
+                self.next(now)
+            }
+            other => Next::Command(other),
+        }
     }
 
     /// Keeps the command if it must follow the reply; otherwise returns it.
@@ -31,13 +65,14 @@ impl LongReply {
         if !must_follow(&command) {
             return Some(command);
         }
-        self.following.push(command);
+        self.following_bytes += command.bytes();
+        self.following.push_back(command);
         None
     }
 
-    /// The commands to carry out after the last part.
-    pub(crate) fn into_following(self) -> Vec<Command> {
-        self.following
+    /// The memory of the deferred commands in bytes, estimated.
+    pub(crate) fn deferred_memory(&self) -> usize {
+        self.following_bytes * MEMORY_PER_BYTE
     }
 }
 

@@ -1,7 +1,6 @@
 //! Debug log of the messages on a connection, and periodic log lines about the flow mods of the peer.
 
 use openflow::flow_mod::FlowCommand;
-use openflow::stats::FlowStats;
 use openflow::text::NoNames;
 use openflow::{Body, Dialect, Message, Version, VersionSet};
 use runtime::log::Level;
@@ -42,23 +41,32 @@ pub(crate) fn negotiated(name: &str, agreed: Version, ours: VersionSet, peers: V
     );
 }
 
-/// Encodes a reply with flow statistics without the flows that are too large for a message. `None` for other messages, or if that fails.
+/// Encodes a reply that is a list without the entries that are too large for a message. `None` for other messages, or if that fails.
 pub(crate) fn without_oversized(message: &Message, dialect: Dialect) -> Option<Vec<Vec<u8>>> {
-    let Body::FlowStatsReply(all) = &message.body else { return None };
-    let reply = |flows: Vec<FlowStats>| message.reply(Body::FlowStatsReply(flows));
-    let mut kept = Vec::new();
-    for flow in all {
-        if openflow::encode(&reply(vec![flow.clone()]), dialect).is_ok() {
-            kept.push(flow.clone());
-        } else {
-            runtime::warn_rl!(
-                OFP_FLOW,
-                OVERSIZED,
-                "Flow exceeded the maximum flow statistics reply size and was excluded from the response set"
-            );
-        }
+    let body = match &message.body {
+        Body::FlowStatsReply(list) => fitting(message, list, Body::FlowStatsReply, dialect),
+        Body::FlowMonitorReply(list) => fitting(message, list, Body::FlowMonitorReply, dialect),
+        Body::GroupStatsReply(list) => fitting(message, list, Body::GroupStatsReply, dialect),
+        Body::GroupDescReply(list) => fitting(message, list, Body::GroupDescReply, dialect),
+        Body::MeterStatsReply(list) => fitting(message, list, Body::MeterStatsReply, dialect),
+        Body::MeterConfigReply(list) => fitting(message, list, Body::MeterConfigReply, dialect),
+        _ => return None,
+    };
+    openflow::encode(&Message { more: message.more, ..message.reply(body) }, dialect).ok()
+}
+
+/// A body with the entries of `list` that fit into a message.
+fn fitting<T: Clone>(message: &Message, list: &[T], body: fn(Vec<T>) -> Body, dialect: Dialect) -> Body {
+    let fits = |entry: &&T| openflow::encode(&message.reply(body(vec![(*entry).clone()])), dialect).is_ok();
+    let fitting: Vec<T> = list.iter().filter(fits).cloned().collect();
+    if fitting.len() < list.len() {
+        runtime::warn_rl!(
+            OFP_FLOW,
+            OVERSIZED,
+            "Flow exceeded the maximum flow statistics reply size and was excluded from the response set"
+        );
     }
-    openflow::encode(&reply(kept), dialect).ok()
+    body(fitting)
 }
 
 /// A set of versions as text for log lines and error messages.
@@ -131,5 +139,26 @@ impl FlowModCounts {
                 .collect();
         runtime::info!(CONNMGR, "{connection}: {total} flow_mods {when} ({})", parts.join(", "));
         (self.adds, self.deletes, self.modifications) = (0, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openflow::Xid;
+    use openflow::group::GroupStats;
+
+    #[test]
+    fn an_entry_that_is_too_large_is_left_out_of_a_part() {
+        let group =
+            |group, buckets| GroupStats { group, buckets: vec![(0, 0); buckets], ..GroupStats::default() };
+        let body = Body::GroupStatsReply(vec![group(1, 2), group(2, 5000), group(3, 2)]);
+        let part = Message { more: true, ..Message::new(Version::V13, Xid(7), body) };
+        assert!(openflow::encode(&part, Dialect::default()).is_err());
+        let frames = without_oversized(&part, Dialect::default()).unwrap();
+        let [frame] = &frames[..] else { panic!("{} messages", frames.len()) };
+        let decoded = openflow::decode(frame, Dialect::default()).unwrap();
+        assert!(decoded.more);
+        assert_eq!(decoded.body, Body::GroupStatsReply(vec![group(1, 2), group(3, 2)]));
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct Queues {
     /// Commands that were not handed to the sockets yet.
     outgoing: Vec<Command>,
     /// Number of long replies of which some parts are not encoded yet.
-    long_replies: usize,
+    pub(crate) long_replies: usize,
     /// Number of requests of the connection that may still be executed in this turn.
     pub(crate) turn_quota: u32,
     /// The connection has ended.
@@ -160,9 +160,9 @@ impl Session {
         self.queues.push(Command::Parts(parts, self.dialect));
     }
 
-    /// Whether parts of long replies are left.
+    /// Whether parts of long replies are left. A connection that has ended gets no more parts.
     pub fn is_sending(&self) -> bool {
-        self.queues.long_replies > 0
+        self.queues.long_replies > 0 && !self.queues.has_ended
     }
 
     /// Queues a packet-in.

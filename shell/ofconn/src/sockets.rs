@@ -347,9 +347,8 @@ impl Sockets {
         let (mut renew, mut must_wake_main) = (Vec::new(), false);
         for (id, conn) in &mut self.conns {
             let was_connected = conn.is_connected();
-            if conn.make_parts(now) {
-                self.events.push((*id, Event::PartsSent));
-            }
+            let ended = conn.make_parts(now);
+            self.events.extend((0..ended).map(|_| (*id, Event::PartsSent)));
             must_wake_main |= conn.flush(now);
             conn.log();
             if was_connected && !conn.is_connected() && conn.is_active() {

@@ -8,7 +8,7 @@ use crate::port::BridgePort;
 use crate::ports::Ports;
 use crate::removed_ports::RemovedPorts;
 use crate::sorted_values::SortedValues;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{RestOfDump, Unfinished};
 use bridge::BundleId;
 use config::BridgeConfig;
 use flow::Mac;
@@ -142,12 +142,13 @@ impl Bridge {
         self.unfinished.has_work()
     }
 
-    /// Whether a dump can send its next part.
+    /// Whether a long reply can send its next part, or has ended, so that the next request can be executed.
     pub fn can_continue(&self) -> bool {
-        self.unfinished
-            .dumps
-            .iter()
-            .any(|(conn, dump)| dump.is_made_by_main_thread() && self.conns.is_written(*conn))
+        self.unfinished.dumps.iter().any(|(conn, dump)| match dump.rest {
+            RestOfDump::Ports(_) => self.conns.is_written(*conn),
+            RestOfDump::Sent => !self.conns.is_sending(*conn),
+            RestOfDump::Awaited(_) => false,
+        })
     }
 
     /// Whether flows that have expired wait for the next turn of the main loop. A bundle that is being tried must not be disturbed.

@@ -9,6 +9,8 @@
 use crate::bridge::Bridge;
 use crate::long_list::LongList;
 use crate::request_context::{RequestContext, RequestResult};
+use crate::requests::hold_requests;
+use crate::unfinished::{Dump, RestOfDump};
 use ofconn::ConnId;
 use ofproto::{ReportedFlow, TableChanges};
 use openflow::monitor::{FlowMonitorRequest, FlowUpdate};
@@ -62,17 +64,23 @@ pub fn report(bridge: &mut Bridge, changes: &TableChanges, own: Option<(ConnId, 
 
 /// Removes the monitors of closed connections, and resumes paused monitors whose output is written. Called after output has been written.
 /// Returns whether a monitor was resumed, and so has output to write.
-pub fn run(bridge: &mut Bridge) -> bool {
-    let Bridge { monitors, conns, ofproto, .. } = bridge;
-    let mut any = false;
+pub fn run(bridge: &mut Bridge, now: Millis) -> bool {
+    let Bridge { monitors, conns, ofproto, unfinished, .. } = bridge;
+    let (mut any, mut is_long) = (false, false);
     monitors.retain(|id, monitors| {
         let Some(session) = conns.session(*id) else { return false };
         let is_written = session.output_len() == 0;
         if monitors.is_paused() && is_written {
             let missed = reported(monitors.resume(ofproto));
-            if !missed.items.is_empty() {
-                let update = Message::new(session.version(), Xid(0), Body::FlowMonitorReply(Vec::new()));
-                session.send_parts(missed.parts(update));
+            if !missed.is_short() {
+                // Replies to later requests must not overtake the updates, so these requests wait.
+                let request = Message::new(session.version(), Xid(0), Body::FlowMonitorReply(Vec::new()));
+                session.send_parts(missed.parts(request.clone()));
+                let dump = Dump { request, raw: Vec::new(), rest: RestOfDump::Sent };
+                unfinished.dumps.entry(*id).or_insert(dump);
+                is_long = true;
+            } else if !missed.items.is_empty() {
+                session.send_unsolicited(missed.whole(now));
             }
             session.send_unsolicited(Body::FlowMonitorResumed);
             any = true;
@@ -81,6 +89,9 @@ pub fn run(bridge: &mut Bridge) -> bool {
         }
         !monitors.is_empty()
     });
+    if is_long {
+        hold_requests(bridge);
+    }
     any
 }
 
@@ -134,6 +145,23 @@ mod tests {
         assert_eq!(updates.iter().map(number).collect::<Vec<_>>(), expected);
     }
 
+    /// The last part may be written late in a turn. Then the next turn must not wait for an event to execute the next request.
+    #[test]
+    fn the_end_of_a_long_reply_is_noticed() {
+        let mut test = TestBridge::new("monitor-end", Version::V14);
+        (0..500).for_each(|number| add_flow(&mut test, number, 1));
+        test.ask(request());
+        while test.bridge.conns.sessions().any(|(_, s)| s.is_sending()) {
+            assert!(!test.bridge.can_continue());
+            test.bridge.conns.run(NOW);
+            test.bridge.conns.flush(NOW);
+            test.replies();
+        }
+        assert!(test.bridge.can_continue());
+        test.turn();
+        assert!(!test.bridge.is_at_work());
+    }
+
     #[test]
     fn what_was_missed_during_a_pause_comes_in_parts_before_the_end_of_the_pause() {
         let mut test = TestBridge::new("monitor-pause", Version::V14);
@@ -142,11 +170,15 @@ mod tests {
             add_flow(&mut test, number, 20);
         }
         let mut bodies = Vec::new();
-        while bodies.last() != Some(&Body::FlowMonitorResumed) {
-            run(&mut test.bridge);
+        while bodies.last() != Some(&Body::BarrierReply) {
+            if run(&mut test.bridge, NOW) {
+                bodies.extend(test.ask(Body::BarrierRequest));
+            }
             bodies.extend(test.turn());
         }
-        let paused = bodies.iter().position(|body| *body == Body::FlowMonitorPaused);
+        let position = |body: Body| bodies.iter().position(|b| *b == body);
+        let (paused, resumed) = (position(Body::FlowMonitorPaused), position(Body::FlowMonitorResumed));
+        assert_eq!(resumed, Some(bodies.len() - 2), "before the reply to the barrier");
         assert!(paused.is_some_and(|at| at < bodies.len() - 10), "{paused:?} of {}", bodies.len());
         let count = |body: &Body| if let Body::FlowMonitorReply(updates) = body { updates.len() } else { 0 };
         assert_eq!(bodies.iter().map(count).sum::<usize>(), 5000);

@@ -50,7 +50,7 @@ pub fn continue_work(bridge: &mut Bridge, outside: &mut dyn SwitchAccess, wait: 
 
 /// Holds requests during long work: of all connections during a commit, of one connection during its own dump, barrier or removal of
 /// tracked connections.
-fn hold_requests(bridge: &mut Bridge) {
+pub(crate) fn hold_requests(bridge: &mut Bridge) {
     let Bridge { conns, unfinished: Unfinished { commit, dumps, barriers, flushes, .. }, .. } = bridge;
     let is_at_work = |id| dumps.contains_key(&id) || barriers.contains_key(&id) || flushes.contains_key(&id);
     conns.hold(|id| commit.is_some() || is_at_work(id));

@@ -212,7 +212,7 @@ impl TestBridge {
         }
     }
 
-    fn replies(&mut self) -> Vec<Body> {
+    pub(crate) fn replies(&mut self) -> Vec<Body> {
         let mut buffer = [0; 4096];
         loop {
             match self.stream.read(&mut buffer) {

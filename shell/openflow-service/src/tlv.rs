@@ -7,7 +7,7 @@ use crate::bundle_messages::BundleMessages;
 use crate::request_context::{RequestContext, RequestResult};
 use flow::tlv::{ALL_FIELDS_BYTES_MAX, FIELDS};
 use ofconn::OpenBundle;
-use ofproto::tlv::uses_fields;
+use ofproto::tlv::uses_option_fields;
 use openflow::session::{TlvMap, TlvTableMod, TlvTableReply};
 use openflow::tlv::adjust_match;
 use openflow::{Body, Message, OfError};
@@ -46,35 +46,35 @@ impl RequestContext<'_> {
         let ofproto = &self.bridge.ofproto;
         let table = ofproto.tlv();
         Ok(match &message.body {
-            Body::FlowMod(fm) if uses_fields(&fm.matching, &fm.actions) => {
+            Body::FlowMod(fm) if uses_option_fields(&fm.matching, &fm.actions) => {
                 Some(Body::FlowMod(Box::new(ofproto.with_tlv_layout(fm)?)))
             }
-            Body::FlowStatsRequest(r) if uses_fields(&r.matching, &[]) => {
+            Body::FlowStatsRequest(r) if uses_option_fields(&r.matching, &[]) => {
                 let matching = adjust_match(&r.matching, table)?;
                 Some(Body::FlowStatsRequest(Box::new(openflow::stats::FlowStatsRequest {
                     matching,
                     ..*r.clone()
                 })))
             }
-            Body::AggregateRequest(r) if uses_fields(&r.matching, &[]) => {
+            Body::AggregateRequest(r) if uses_option_fields(&r.matching, &[]) => {
                 let matching = adjust_match(&r.matching, table)?;
                 Some(Body::AggregateRequest(Box::new(openflow::stats::FlowStatsRequest {
                     matching,
                     ..*r.clone()
                 })))
             }
-            Body::FlowMonitorRequest(all) if all.iter().any(|r| uses_fields(&r.matching, &[])) => {
+            Body::FlowMonitorRequest(all) if all.iter().any(|r| uses_option_fields(&r.matching, &[])) => {
                 let mut all = all.clone();
                 for r in &mut all {
                     r.matching = adjust_match(&r.matching, table)?;
                 }
                 Some(Body::FlowMonitorRequest(all))
             }
-            Body::PacketOut(po) if uses_fields(&po.metadata, &[]) => {
+            Body::PacketOut(po) if uses_option_fields(&po.metadata, &[]) => {
                 let metadata = po.metadata.with_tlv_layout(table.layout());
                 Some(Body::PacketOut(Box::new(openflow::packet_io::PacketOut { metadata, ..*po.clone() })))
             }
-            Body::Resume(pin) if uses_fields(&pin.metadata, &[]) => {
+            Body::Resume(pin) if uses_option_fields(&pin.metadata, &[]) => {
                 let metadata = pin.metadata.with_tlv_layout(table.layout());
                 Some(Body::Resume(Box::new(openflow::packet_io::PacketIn { metadata, ..*pin.clone() })))
             }

@@ -90,13 +90,6 @@ pub(crate) enum RestOfDump {
     Ports(Vec<OfPort>),
 }
 
-impl Dump {
-    /// Whether the main thread makes the parts of the reply, and so has to continue when the peer has read the previous ones.
-    pub fn is_made_by_main_thread(&self) -> bool {
-        matches!(self.rest, RestOfDump::Ports(_))
-    }
-}
-
 /// Longest delay of a barrier's reply.
 const BARRIER_DELAY_MAX: Millis = Millis(1000);
 

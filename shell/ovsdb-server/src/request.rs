@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 use transport::DisconnectReason;
 
-/// Maximum memory of the rows that a transaction selects, in bytes, in addition to the complete database
+/// Memory, in bytes, that the rows selected by a transaction may take beyond the memory of the complete database
 /// ([`Context::max_selected_memory`]). A batch whose selected rows exceed this is stored and answered at once: replies as text
 /// take less memory, and their length is limited per client. 256 MiB are about 80,000 rows of ten short columns. Small in
 /// tests, so that they reach it.
@@ -78,7 +78,7 @@ impl Core {
 
     /// Executes a new transaction if its database exists and the number of operations is within the limit.
     fn begin_transaction(&mut self, session: SessionId, id: Json, params: Parameters) {
-        let known = match &params {
+        let checked = match &params {
             Parameters::Tree(params) => self.database("transact", params).map(drop),
             Parameters::Text(_) => {
                 // An error about a long request quotes only the name of the database.
@@ -87,14 +87,14 @@ impl Core {
             }
         };
         let (operations, most) = (params.len(), self.limits.operations);
-        let known = known.and_then(|()| match operations > most {
+        let checked = checked.and_then(|()| match operations > most {
             true => {
                 let text = format!("transaction has {operations} operations, at most {most} are allowed");
                 Err(Error::new("resources exhausted", text).to_json())
             }
             false => Ok(()),
         });
-        match known {
+        match checked {
             Ok(()) => {
                 let request = TransactRequest {
                     number: self.sessions.get_mut(&session).map_or(0, Session::next_transaction_number),

@@ -354,7 +354,7 @@ impl Switch {
         }
         let Some(bridge) = self.bridges.get_mut(name) else { return };
         bridge.conns.flush(now);
-        if openflow_service::run_monitors(bridge) {
+        if openflow_service::run_monitors(bridge, now) {
             bridge.conns.flush(now);
         }
     }

@@ -302,7 +302,7 @@ fn netflow_of(config: &BridgeConfig, row: &NetflowConfig, default_ids: (u8, u8))
 fn kernel_address(device: &str) -> Option<IpAddr> {
     let link = netdev::rtnl::link_by_name(device).ok()?;
     let mut events = Vec::new();
-    RouteMonitor::open().ok()?.take(DATAGRAMS_MAX, &mut events);
+    RouteMonitor::open().ok()?.take(DATAGRAMS_MAX, Millis(0), &mut events);
     events.into_iter().find_map(|event| match event {
         RouteEvent::Address(address, true) if address.ifindex == link.ifindex => Some(address.addr),
         _ => None,

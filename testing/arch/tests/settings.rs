@@ -33,7 +33,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
-/// Returns the definitions `NAME = oc("key")…;` in the table's source. The code uses the entries by these names.
+/// Returns the names in the definitions `NAME = oc("key")…;` of the table's source. The code uses the entries by these names.
 fn names() -> BTreeSet<String> {
     let mut files = Vec::new();
     rust_files(&root().join(TABLE), &mut files);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn two_places_miss_less_than_one_and_every_packet_is_found() {
+    fn two_entry_positions_miss_less_than_one_and_every_packet_is_found() {
         let one = quick('a', |c| c.cache == "1-hash 16k");
         let two = quick('a', |c| c.cache == "2-hash 16k");
         assert!(two.table < one.table * 0.6, "{two:?} {one:?}");

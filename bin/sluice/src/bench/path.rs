@@ -25,7 +25,7 @@ const WINDOW: u64 = 6_400;
 
 /// The kind of packets of a family.
 #[derive(Clone, Copy, PartialEq)]
-enum Frames {
+enum PacketKind {
     V4,
     V6,
     Vlan,
@@ -34,43 +34,43 @@ enum Frames {
 /// A family: its packets, their actions, and the number of packets in a burst.
 struct Family {
     name: &'static str,
-    frames: Frames,
+    frames: PacketKind,
     actions: &'static str,
     burst: usize,
 }
 
-const FULL: usize = 64;
+const FULL_BURST: usize = 64;
 
 const FAMILIES: [Family; 15] = [
-    family("v4:out", Frames::V4, "2"),
-    family("v4:l2", Frames::V4, L2),
+    family("v4:out", PacketKind::V4, "2"),
+    family("v4:l2", PacketKind::V4, L2),
     family(
         "v4:route",
-        Frames::V4,
+        PacketKind::V4,
         "set(eth(src=02:aa:00:00:00:01,dst=02:bb:00:00:00:01)),set(ipv4(ttl=63)),2",
     ),
-    family("v4:nat", Frames::V4, "set(ipv4(dst=30.0.0.1)),set(udp(dst=8080)),2"),
-    family("v4:push", Frames::V4, "push_vlan(vid=100,pcp=0),2"),
-    family("v4:two", Frames::V4, "3,2"),
-    family("v4:meter", Frames::V4, "meter(0),2"),
-    family("v4:group", Frames::V4, "hash(l4(0)),recirc(0x1)"),
-    family("v6:out", Frames::V6, "2"),
+    family("v4:nat", PacketKind::V4, "set(ipv4(dst=30.0.0.1)),set(udp(dst=8080)),2"),
+    family("v4:push", PacketKind::V4, "push_vlan(vid=100,pcp=0),2"),
+    family("v4:two", PacketKind::V4, "3,2"),
+    family("v4:meter", PacketKind::V4, "meter(0),2"),
+    family("v4:group", PacketKind::V4, "hash(l4(0)),recirc(0x1)"),
+    family("v6:out", PacketKind::V6, "2"),
     family(
         "v6:route",
-        Frames::V6,
+        PacketKind::V6,
         "set(eth(src=02:aa:00:00:00:01,dst=02:bb:00:00:00:01)),set(ipv6(hlimit=63)),2",
     ),
-    family("v6:nat", Frames::V6, "set(ipv6(dst=2003::1)),set(udp(dst=8080)),2"),
-    family("vlan:out", Frames::Vlan, "2"),
-    family("vlan:pop", Frames::Vlan, "pop_vlan,2"),
-    Family { name: "v4:out, 4 at once", burst: 4, ..family("", Frames::V4, "2") },
-    Family { name: "v4:out, 1 at once", burst: 1, ..family("", Frames::V4, "2") },
+    family("v6:nat", PacketKind::V6, "set(ipv6(dst=2003::1)),set(udp(dst=8080)),2"),
+    family("vlan:out", PacketKind::Vlan, "2"),
+    family("vlan:pop", PacketKind::Vlan, "pop_vlan,2"),
+    Family { name: "v4:out, 4 at once", burst: 4, ..family("", PacketKind::V4, "2") },
+    Family { name: "v4:out, 1 at once", burst: 1, ..family("", PacketKind::V4, "2") },
 ];
 
 const L2: &str = "set(eth(src=02:aa:00:00:00:01,dst=02:bb:00:00:00:01)),2";
 
-const fn family(name: &'static str, frames: Frames, actions: &'static str) -> Family {
-    Family { name, frames, actions, burst: FULL }
+const fn family(name: &'static str, frames: PacketKind, actions: &'static str) -> Family {
+    Family { name, frames, actions, burst: FULL_BURST }
 }
 
 impl Family {
@@ -81,12 +81,12 @@ impl Family {
             Flow { in_port: 1, dl_src, dl_dst, nw_proto: 17, nw_ttl: 64, tp_src: 1, tp_dst: 2, ..Flow::ZERO };
         let v4 = Flow { dl_type: 0x0800, nw_src: (10 + net) << 24 | 1, nw_dst: 0x1400_0000 + n, ..plain };
         match self.frames {
-            Frames::V4 => v4,
-            Frames::Vlan => {
+            PacketKind::V4 => v4,
+            PacketKind::Vlan => {
                 let tci = VLAN_CFI | (1 + n % 64) as u16;
                 Flow { vlans: [Vlan { tpid: 0x8100, tci }, Vlan::default()], ..v4 }
             }
-            Frames::V6 => {
+            PacketKind::V6 => {
                 let ipv6_src = (0x2001 << 112 | u128::from(net) << 104 | u128::from(n)).to_be_bytes();
                 let ipv6_dst = (0x2002 << 112 | u128::from(n)).to_be_bytes();
                 Flow { dl_type: 0x86dd, ipv6_src, ipv6_dst, ..plain }
@@ -103,7 +103,7 @@ impl Family {
         };
         let bits = net % 5;
         match self.frames {
-            Frames::V6 => Flow { ipv6_src: (u128::MAX << (104 - bits)).to_be_bytes(), ..plain },
+            PacketKind::V6 => Flow { ipv6_src: (u128::MAX << (104 - bits)).to_be_bytes(), ..plain },
             _ => Flow { nw_src: u32::MAX << (24 - bits), ..plain },
         }
     }

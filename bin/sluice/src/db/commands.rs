@@ -217,30 +217,30 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
     }
     let (name, args) = args.split_first().ok_or("missing command name; use --help for help")?;
     let find = |list: &'static [Command]| list.iter().find(|c| c.name == name);
-    let of_files = match (call.compat, call.name.as_str()) {
+    let uses_file_commands = match (call.compat, call.name.as_str()) {
         (true, "ovsdb-tool") => true,
         (true, _) => false,
         (false, _) => {
             let file = args.first().is_some_and(|arg| !server::is_remote(arg) && Path::new(arg).is_file());
             // `convert` and `needs-conversion` with only a schema are for a server; with a database file and
             // a schema they are for the file.
-            let meant = file && (args.len() > 1 || !name.contains("conver"));
-            find(SERVER_COMMANDS).is_none() || meant && find(FILE_COMMANDS).is_some()
+            let is_database_file = file && (args.len() > 1 || !name.contains("conver"));
+            find(SERVER_COMMANDS).is_none() || is_database_file && find(FILE_COMMANDS).is_some()
         }
     };
-    let command = find(if of_files { FILE_COMMANDS } else { SERVER_COMMANDS });
+    let command = find(if uses_file_commands { FILE_COMMANDS } else { SERVER_COMMANDS });
     let command = command.ok_or_else(|| {
         let hint = suggest::hint(name, SERVER_COMMANDS.iter().chain(FILE_COMMANDS).map(|c| c.name));
         format!("unknown command '{name}'{hint}; use --help for help")
     })?;
     let (min, max) = command.args;
-    if of_files && args.len() < min {
+    if uses_file_commands && args.len() < min {
         return Err(format!("'{name}' command requires at least {min} arguments").into());
     }
     // A server and a database may precede the command's own arguments.
-    let most = if of_files { max } else { max.saturating_add(2) };
-    if args.len() < min || args.len() > most {
-        return Err(match of_files {
+    let max_total = if uses_file_commands { max } else { max.saturating_add(2) };
+    if args.len() < min || args.len() > max_total {
+        return Err(match uses_file_commands {
             true => format!("'{name}' command takes at most {max} arguments"),
             false => format!("invalid syntax for '{name}' (use --help for help)"),
         }

@@ -41,7 +41,7 @@ pub struct Context {
     pub dirs: Dirs,
     /// The tool's name in messages.
     pub name: String,
-    /// The command's name, and the maximum number of its arguments without a server and a database.
+    /// The command's name, and the maximum number of its arguments, not counting the server and the database.
     pub command: (&'static str, usize),
 }
 

@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
-type Done = Result<(), Fail>;
+type CommandResult = Result<(), Fail>;
 
 /// A transaction that selects the given columns of all rows of the tables.
 fn select(database: &str, tables: &[(&TableSchema, Vec<&Column>)]) -> Json {
@@ -41,7 +41,7 @@ fn rows<'a>(answer: &'a Json, tables: &[(&TableSchema, Vec<&Column>)]) -> Result
 }
 
 /// `dump`
-pub fn dump(cx: &Context, args: &[String]) -> Done {
+pub fn dump(cx: &Context, args: &[String]) -> CommandResult {
     let mut session = connect_to_database(cx, args, 0)?;
     let schema = schema(&mut session.rpc, &session.database)?;
     let visible = |t: &TableSchema| -> Vec<usize> {
@@ -118,7 +118,7 @@ fn compare(a: &Datum, b: &Datum) -> Ordering {
 }
 
 /// `backup`
-pub fn backup(cx: &Context, args: &[String]) -> Done {
+pub fn backup(cx: &Context, args: &[String]) -> CommandResult {
     if std::io::stdout().is_terminal() {
         return Err("not writing backup to a terminal; please redirect stdout to a file".into());
     }
@@ -171,7 +171,7 @@ fn read(bytes: &[u8]) -> Result<Database, Fail> {
 }
 
 /// `restore`: deletes all rows, and inserts the rows of the backup with new UUIDs.
-pub fn restore(cx: &Context, args: &[String]) -> Done {
+pub fn restore(cx: &Context, args: &[String]) -> CommandResult {
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Err("not reading backup from a terminal; please redirect stdin from a file".into());

@@ -89,8 +89,8 @@ fn rewrite(
 
 /// `needs-conversion`
 pub fn needs_conversion(cx: &Context, args: &[String]) -> CommandResult {
-    let there = ovsdb_server::read(&database(cx, args, 0))?;
-    print(if **there.schema() == schema_of(args, 1)? { "no\n" } else { "yes\n" })
+    let stored = ovsdb_server::read(&database(cx, args, 0))?;
+    print(if **stored.schema() == schema_of(args, 1)? { "no\n" } else { "yes\n" })
 }
 
 fn of_database(cx: &Context, args: &[String], what: fn(&Schema) -> &str) -> CommandResult {

@@ -12,7 +12,7 @@ use runtime::error_text;
 use serde_json::json;
 use unixctl::Request;
 
-type Done = Result<(), Fail>;
+type CommandResult = Result<(), Fail>;
 
 /// Control commands of the background process.
 const CONTROL: [&str; 3] = ["ovsdb-client/block", "ovsdb-client/unblock", "ovsdb-client/cond_change"];
@@ -45,23 +45,23 @@ struct MonitoredTable<'a> {
 }
 
 /// `monitor`
-pub fn monitor(cx: &Context, args: &[String]) -> Done {
+pub fn monitor(cx: &Context, args: &[String]) -> CommandResult {
     let background = Background::start(cx, &CONTROL)?;
     let session = connect_to_database(cx, args, 1)?;
     watch(cx, background, session, UpdateFormat::Update, None, None)
 }
 
 /// `monitor-cond`
-pub fn monitor_cond(cx: &Context, args: &[String]) -> Done {
+pub fn monitor_cond(cx: &Context, args: &[String]) -> CommandResult {
     conditional(cx, args, UpdateFormat::Update2)
 }
 
 /// `monitor-cond-since`
-pub fn monitor_cond_since(cx: &Context, args: &[String]) -> Done {
+pub fn monitor_cond_since(cx: &Context, args: &[String]) -> CommandResult {
     conditional(cx, args, UpdateFormat::Update3)
 }
 
-fn conditional(cx: &Context, args: &[String], form: UpdateFormat) -> Done {
+fn conditional(cx: &Context, args: &[String], form: UpdateFormat) -> CommandResult {
     let background = Background::start(cx, &CONTROL)?;
     let mut session = connect_to_database(cx, args, 2)?;
     let mut since = None;
@@ -88,7 +88,7 @@ fn watch(
     form: UpdateFormat,
     condition: Option<Json>,
     since: Option<Uuid>,
-) -> Done {
+) -> CommandResult {
     let schema = schema(&mut session.rpc, &session.database)?;
     let (watched, requests) = tables(&session, &schema, condition.as_ref())?;
     set_change_aware(cx, &mut session.rpc)?;
@@ -266,7 +266,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     /// Prints the reply to the monitor request.
-    fn initial(&mut self, result: &Json) -> Done {
+    fn initial(&mut self, result: &Json) -> CommandResult {
         if self.form != UpdateFormat::Update3 {
             return self.updates(result, true);
         }
@@ -277,7 +277,7 @@ impl Printer<'_> {
         self.updates(updates, true)
     }
 
-    fn updates(&mut self, updates: &Json, initial: bool) -> Done {
+    fn updates(&mut self, updates: &Json, initial: bool) -> CommandResult {
         let mut out = String::new();
         for watched in &self.watched {
             let Some(update) = updates.get(&watched.table.name).and_then(Json::as_object) else { continue };

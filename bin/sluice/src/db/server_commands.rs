@@ -15,46 +15,46 @@ use std::path::Path;
 use std::time::Duration;
 use unixctl::Request;
 
-type Done = Result<(), Fail>;
+type CommandResult = Result<(), Fail>;
 
 /// Pause between two attempts of `wait`.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// `list-dbs`
-pub fn list_dbs(cx: &Context, args: &[String]) -> Done {
+pub fn list_dbs(cx: &Context, args: &[String]) -> CommandResult {
     let mut session = connect(cx, args, 0)?;
     print(&databases(&mut session.rpc)?.into_iter().map(|name| name + "\n").collect::<String>())
 }
 
-fn fetch(cx: &Context, args: &[String]) -> Result<Schema, Fail> {
+fn fetch_schema(cx: &Context, args: &[String]) -> Result<Schema, Fail> {
     let mut session = connect_to_database(cx, args, 0)?;
     schema(&mut session.rpc, &session.database)
 }
 
 /// `get-schema`
-pub fn get_schema(cx: &Context, args: &[String]) -> Done {
-    print(&cx.json(&fetch(cx, args)?.to_json()))
+pub fn get_schema(cx: &Context, args: &[String]) -> CommandResult {
+    print(&cx.json(&fetch_schema(cx, args)?.to_json()))
 }
 
 /// `get-schema-version`
-pub fn get_schema_version(cx: &Context, args: &[String]) -> Done {
-    print(&(fetch(cx, args)?.version + "\n"))
+pub fn get_schema_version(cx: &Context, args: &[String]) -> CommandResult {
+    print(&(fetch_schema(cx, args)?.version + "\n"))
 }
 
 /// `get-schema-cksum`
-pub fn get_schema_cksum(cx: &Context, args: &[String]) -> Done {
-    print(&(fetch(cx, args)?.cksum + "\n"))
+pub fn get_schema_cksum(cx: &Context, args: &[String]) -> CommandResult {
+    print(&(fetch_schema(cx, args)?.cksum + "\n"))
 }
 
 /// `list-tables`
-pub fn list_tables(cx: &Context, args: &[String]) -> Done {
-    let rows = fetch(cx, args)?.tables.into_iter().map(|t| vec![Cell::Text(t.name)]).collect();
+pub fn list_tables(cx: &Context, args: &[String]) -> CommandResult {
+    let rows = fetch_schema(cx, args)?.tables.into_iter().map(|t| vec![Cell::Text(t.name)]).collect();
     let table = Table { headings: vec!["Table".into()], rows, ..Table::default() };
     print(&table.render(&cx.options.style, true))
 }
 
 /// `list-columns`
-pub fn list_columns(cx: &Context, args: &[String]) -> Done {
+pub fn list_columns(cx: &Context, args: &[String]) -> CommandResult {
     let mut session = connect_to_database(cx, args, 0)?;
     let schema = schema(&mut session.rpc, &session.database)?;
     let only = session.args.first();
@@ -93,13 +93,13 @@ fn last_argument(args: &[String]) -> &str {
 }
 
 /// `transact`
-pub fn transact(cx: &Context, args: &[String]) -> Done {
+pub fn transact(cx: &Context, args: &[String]) -> CommandResult {
     let answer = run(cx, args, arguments::json(last_argument(args))?)?;
     print(&cx.json(&answer))
 }
 
 /// `query`: a transaction that ends with `abort`, so it changes nothing.
-pub fn query(cx: &Context, args: &[String]) -> Done {
+pub fn query(cx: &Context, args: &[String]) -> CommandResult {
     let Json::Array(mut items) = arguments::json(last_argument(args))? else {
         return Err("not a valid OVSDB query".into());
     };
@@ -116,7 +116,7 @@ pub fn query(cx: &Context, args: &[String]) -> Done {
 }
 
 /// `convert`
-pub fn convert(cx: &Context, args: &[String]) -> Done {
+pub fn convert(cx: &Context, args: &[String]) -> CommandResult {
     let new = arguments::schema(Path::new(last_argument(args)))?;
     let mut session = connect_for(cx, args, 1, &new.name)?;
     set_change_aware(cx, &mut session.rpc)?;
@@ -125,7 +125,7 @@ pub fn convert(cx: &Context, args: &[String]) -> Done {
 }
 
 /// `needs-conversion`
-pub fn needs_conversion(cx: &Context, args: &[String]) -> Done {
+pub fn needs_conversion(cx: &Context, args: &[String]) -> CommandResult {
     let mut new = arguments::schema(Path::new(last_argument(args)))?;
     let mut session = connect_for(cx, args, 1, &new.name)?;
     let model = describe(&mut session.rpc, &new.name).and_then(|row| row.get("model").cloned());
@@ -133,12 +133,12 @@ pub fn needs_conversion(cx: &Context, args: &[String]) -> Done {
         // The schema of a clustered database marks every column as persistent.
         new.tables.iter_mut().flat_map(|t| &mut t.columns).for_each(|c| c.persistent = true);
     }
-    let there = schema(&mut session.rpc, &new.name)?;
-    print(if new == there { "no\n" } else { "yes\n" })
+    let server_schema = schema(&mut session.rpc, &new.name)?;
+    print(if new == server_schema { "no\n" } else { "yes\n" })
 }
 
 /// `wait`: reconnects and retries until the database has the requested state.
-pub fn wait(cx: &Context, args: &[String]) -> Done {
+pub fn wait(cx: &Context, args: &[String]) -> CommandResult {
     let [.., database, state] = args else { return Ok(()) };
     let (columns, rows) = match state.as_str() {
         "connected" => (json!(["connected"]), json!([{"connected": true}])),
@@ -166,7 +166,7 @@ pub fn wait(cx: &Context, args: &[String]) -> Done {
     }
 }
 
-fn run_lock_command(cx: &Context, args: &[String], method: &str) -> Done {
+fn run_lock_command(cx: &Context, args: &[String], method: &str) -> CommandResult {
     let mut background = Background::start(cx, &["lock", "steal", "unlock"])?;
     let mut session = connect(cx, args, 1)?;
     let name = session.rpc.name.clone();
@@ -201,16 +201,16 @@ fn run_lock_command(cx: &Context, args: &[String], method: &str) -> Done {
 }
 
 /// `lock`: requests the lock, and prints its notifications until the connection ends.
-pub fn lock(cx: &Context, args: &[String]) -> Done {
+pub fn lock(cx: &Context, args: &[String]) -> CommandResult {
     run_lock_command(cx, args, "lock")
 }
 
 /// `steal`
-pub fn steal(cx: &Context, args: &[String]) -> Done {
+pub fn steal(cx: &Context, args: &[String]) -> CommandResult {
     run_lock_command(cx, args, "steal")
 }
 
 /// `unlock`
-pub fn unlock(cx: &Context, args: &[String]) -> Done {
+pub fn unlock(cx: &Context, args: &[String]) -> CommandResult {
     run_lock_command(cx, args, "unlock")
 }

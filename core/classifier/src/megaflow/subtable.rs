@@ -12,13 +12,11 @@ use sync::{SnapshotCell, SnapshotCellGuard};
 
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
-const MIN_SLOTS: usize = 16;
-/// A table with fewer megaflows than this uses at most a quarter of its slots, a larger one at most half. Look-ups search several
+const MIN_SLOTS: usize = 32;
+/// A table with at most this many megaflows uses at most a quarter of its slots, a larger one at most half. Look-ups search several
 /// tables and find nothing in most of them; the fuller a table, the more slots they visit (at three quarters: 2.5 if the
 /// megaflow exists and 8.5 if it does not). The memory is small beside that of the megaflows.
 const SPARSE_MAX: usize = 256;
-/// A rebuilt table has this many times the slots that its megaflows need.
-const GROWTH: usize = 2;
 
 /// The least number of slots for this number of megaflows.
 fn slots_for(megaflows: usize) -> usize {
@@ -160,7 +158,8 @@ impl Subtable {
 
     /// Makes a table with enough free slots and without tombstones, and publishes it.
     fn rebuild(&self, old: &[AtomicU64]) -> Arc<Box<[AtomicU64]>> {
-        let n = (slots_for(self.len() + 1) * GROWTH).next_power_of_two().max(MIN_SLOTS);
+        // Half more than needed, so that a table that only lost tombstones is not rebuilt again soon.
+        let n = (slots_for(self.len() + 1) * 3 / 2).next_power_of_two().max(MIN_SLOTS);
         let new = empty_slots(n);
         for slot in old {
             let slot = slot.load(Ordering::Relaxed);

@@ -17,7 +17,8 @@ pub fn key_text(key: &Flow, mask: Option<&Flow>, verbose: bool, names: &dyn DpPo
     w.parts.join(",")
 }
 
-/// Writes the parts of a key. Each method writes one part, without checking that the key has the header.
+/// Writes the parts of a key. The method of a header, such as `eth`, `ipv4` or `arp`, writes one part, without checking that the key has
+/// this header.
 pub(super) struct KeyWriter<'a> {
     key: &'a Flow,
     mask: Option<&'a Flow>,
@@ -135,7 +136,7 @@ impl<'a> KeyWriter<'a> {
         }
         let (src, dst) = (self.pair(|f| f.ct_tp_src), self.pair(|f| f.ct_tp_dst));
         let proto = self.pair(|f| f.ct_nw_proto);
-        let ports_wild = src.1 | dst.1 == 0 && proto.1 == 0;
+        let ports_and_proto_wild = src.1 | dst.1 == 0 && proto.1 == 0;
         let mut fields = self.fields();
         if self.key.dl_type == 0x0800 {
             let (ip_src, ip_dst) = (self.pair(|f| f.ct_nw_src), self.pair(|f| f.ct_nw_dst));
@@ -144,7 +145,7 @@ impl<'a> KeyWriter<'a> {
             fields.dec8("proto", proto);
             fields.dec16("tp_src", src);
             fields.dec16("tp_dst", dst);
-            self.part("ct_tuple4", ports_wild && ip_src.1 | ip_dst.1 == 0, fields.finish());
+            self.part("ct_tuple4", ports_and_proto_wild && ip_src.1 | ip_dst.1 == 0, fields.finish());
         } else if self.key.dl_type == 0x86dd {
             let (ip_src, ip_dst) = (self.pair(|f| f.ct_ipv6_src), self.pair(|f| f.ct_ipv6_dst));
             fields.ipv6("src", ip_src);
@@ -152,7 +153,7 @@ impl<'a> KeyWriter<'a> {
             fields.dec8("proto", proto);
             fields.dec16("src_port", src);
             fields.dec16("dst_port", dst);
-            let wild = ports_wild && ip_src.1 == [0; 16] && ip_dst.1 == [0; 16];
+            let wild = ports_and_proto_wild && ip_src.1 == [0; 16] && ip_dst.1 == [0; 16];
             self.part("ct_tuple6", wild, fields.finish());
         }
     }
@@ -201,7 +202,7 @@ impl<'a> KeyWriter<'a> {
     fn ethertype_and_up(&mut self) {
         let dl_type = self.key.dl_type;
         if dl_type < packet::ethertype::MIN {
-            // The frame has a length instead of a type. The text is printed only with a mask.
+            // The frame has a length instead of an Ethernet type. `eth_type` is printed only if there is a mask.
             if self.mask.is_some() && self.key.vlans[0].tci == 0 {
                 self.parts.push("eth_type(0/0xffff)".to_owned());
             }

@@ -92,7 +92,7 @@ pub(super) const COUNTS: [Element; 16] = [
     iana(353, 8),
     iana(136, 1),
 ];
-/// Counts of bytes of IP packets.
+/// Bytes of IP packets: counts, sums of squared lengths, minimum and maximum length.
 pub(super) const IP_COUNTS: [Element; 10] = [
     iana(132, 8),
     iana(134, 8),

@@ -70,7 +70,7 @@ impl<'a> RowRef<'a> {
         self.schema.column_index(column).map(|index| self.row.field(index))
     }
 
-    /// The value of a column, to be kept after the row has changed.
+    /// The value of a column, as an `Arc`: the caller can keep it after the row has changed.
     pub fn shared(&self, column: &str) -> Option<&'a Arc<Datum>> {
         self.schema.column_index(column).map(|index| self.row.shared(index))
     }

@@ -14,6 +14,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use units::Millis;
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -30,8 +31,9 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 /// The error of a kernel without policy rules (errno(3)).
 const EOPNOTSUPP: i32 = 95;
-/// Number of failed dumps in succession after which no dump is requested until the kernel reports a change.
-const FAILURES_MAX: u32 = 3;
+/// How long to wait after the first failed dump; the wait doubles with each further one, up to [`RETRY_MAX`].
+const RETRY_MIN: Millis = Millis::from_secs(1);
+const RETRY_MAX: Millis = Millis::from_secs(64);
 
 /// Multicast groups of addresses, routes and rules of both address families.
 const GROUPS: u32 = 0x10 | 0x100 | 0x40 | 0x400 | 0x80 | 1 << 18;
@@ -50,8 +52,8 @@ pub struct RouteMonitor {
     pending_dumps: VecDeque<u16>,
     /// Whether the dump must be repeated: a caller requested it, it failed, or notifications were lost.
     dump_needed: bool,
-    /// Number of failed dumps since the last complete one.
-    failures: u32,
+    /// After a failed dump: when to request the next one, and how long that is after the failure.
+    retry: Option<(Millis, Millis)>,
 }
 
 /// The file descriptor is readable when something changes.
@@ -70,7 +72,7 @@ impl RouteMonitor {
             buffer: vec![0; RECEIVE_BYTES],
             pending_dumps: VecDeque::new(),
             dump_needed: true,
-            failures: 0,
+            retry: None,
         })
     }
 
@@ -79,53 +81,55 @@ impl RouteMonitor {
         self.dump_needed = true;
     }
 
-    /// Whether more events can be read without a change in the kernel.
-    pub fn has_pending_dump(&self) -> bool {
-        self.dump_needed || !self.pending_dumps.is_empty()
+    /// When more events can be read without a change in the kernel; `None`: not before one. A time in the past means now.
+    pub fn next_dump(&self) -> Option<Millis> {
+        let is_pending = self.dump_needed || !self.pending_dumps.is_empty();
+        is_pending.then(|| self.retry.map_or(Millis(0), |(at, _)| at))
     }
 
     /// Appends the events of at most `limit` datagrams to `events`, without blocking.
-    pub fn take(&mut self, limit: usize, events: &mut Vec<RouteEvent>) {
+    pub fn take(&mut self, limit: usize, now: Millis, events: &mut Vec<RouteEvent>) {
         for _ in 0..limit {
             if !self.pending_dumps.is_empty() {
-                if !self.read_dump(events) {
+                if !self.read_dump(now, events) {
                     return;
                 }
-            } else if self.dump_needed {
+            } else if self.dump_needed && self.retry.is_none_or(|(at, _)| now >= at) {
                 self.dump_needed = false;
                 self.pending_dumps.extend(DUMPS);
                 events.push(RouteEvent::Reset);
-                self.request_dump(events);
+                self.request_dump(now, events);
             } else if !self.read_changes(events) {
                 return;
             }
         }
     }
 
-    fn request_dump(&mut self, events: &mut Vec<RouteEvent>) {
+    fn request_dump(&mut self, now: Millis, events: &mut Vec<RouteEvent>) {
         let Some(&kind) = self.pending_dumps.front() else {
-            self.failures = 0;
+            self.retry = None;
             return events.push(RouteEvent::Complete);
         };
         let request = rtnl::request_dump(kind, NLM_F_REQUEST | NLM_F_DUMP);
         if rustix::net::send(&self.dumps, &request, SendFlags::empty()).is_err() {
-            self.fail(events);
+            self.fail(now, events);
         }
     }
 
-    /// Ends all dumps, because one has failed. They are requested again, on a new socket: the old one may contain the rest of a dump.
-    fn fail(&mut self, events: &mut Vec<RouteEvent>) {
+    /// Ends all dumps, because one has failed. They are requested again later, on a new socket: the old one may contain the rest of a dump.
+    fn fail(&mut self, now: Millis, events: &mut Vec<RouteEvent>) {
         if let Ok(new) = rtnl::open(0) {
             self.dumps = new;
         }
         self.pending_dumps.clear();
-        self.failures += 1;
-        self.dump_needed = self.failures < FAILURES_MAX;
+        self.dump_needed = true;
+        let wait = self.retry.map_or(RETRY_MIN, |(_, last)| Millis(2 * last.0).min(RETRY_MAX));
+        self.retry = Some((now + wait, wait));
         events.push(RouteEvent::Failed);
     }
 
     /// Reads a datagram of the dump. Returns false if none has arrived yet.
-    fn read_dump(&mut self, events: &mut Vec<RouteEvent>) -> bool {
+    fn read_dump(&mut self, now: Millis, events: &mut Vec<RouteEvent>) -> bool {
         let n = match rustix::net::recv(&self.dumps, &mut self.buffer[..], RecvFlags::DONTWAIT) {
             Ok((_, n)) => n,
             Err(rustix::io::Errno::INTR) => return true,
@@ -137,17 +141,20 @@ impl RouteMonitor {
         let (mut ended, mut failed) = (false, n == 0);
         for message in Messages(bytes) {
             match message.kind {
-                NLMSG_DONE => ended = true,
-                NLMSG_ERROR if of_rules && error_number(message.body) == EOPNOTSUPP => ended = true,
-                NLMSG_ERROR => failed = true,
+                // The end of a dump may report an error, too.
+                NLMSG_DONE | NLMSG_ERROR => match error_number(message.body) {
+                    0 if message.kind == NLMSG_DONE => ended = true,
+                    EOPNOTSUPP if of_rules => ended = true,
+                    _ => failed = true,
+                },
                 _ => events.extend(event(&message)),
             }
         }
         if failed {
-            self.fail(events);
+            self.fail(now, events);
         } else if ended {
             self.pending_dumps.pop_front();
-            self.request_dump(events);
+            self.request_dump(now, events);
         }
         true
     }
@@ -158,7 +165,6 @@ impl RouteMonitor {
             Ok((_, n)) => {
                 let bytes = self.buffer.get(..n).unwrap_or(&[]);
                 events.extend(Messages(bytes).filter_map(|m| event(&m)));
-                self.dump_needed |= self.failures != 0;
             }
             Err(rustix::io::Errno::NOBUFS) => self.dump_needed = true,
             Err(rustix::io::Errno::INTR) => {}
@@ -168,7 +174,7 @@ impl RouteMonitor {
     }
 }
 
-/// The number of the error (errno(3)) in the body of an `NLMSG_ERROR`.
+/// The number of the error (errno(3)) in the body of an `NLMSG_ERROR` or `NLMSG_DONE`; 0: none.
 fn error_number(body: &[u8]) -> i32 {
     body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code).wrapping_neg())
 }
@@ -194,8 +200,8 @@ mod tests {
         let mut monitor = RouteMonitor::open().unwrap();
         let mut events = Vec::new();
         for _ in 0..10_000 {
-            monitor.take(100, &mut events);
-            if !monitor.has_pending_dump() {
+            monitor.take(100, Millis(0), &mut events);
+            if monitor.next_dump().is_none() {
                 break;
             }
         }
@@ -217,16 +223,20 @@ mod tests {
         monitor.pending_dumps.push_back(RTM_GETADDR - 1);
         monitor.dump_needed = false;
         let mut events = Vec::new();
-        monitor.request_dump(&mut events);
+        let now = Millis(5000);
+        monitor.request_dump(now, &mut events);
         while events.is_empty() {
-            monitor.take(1, &mut events);
+            monitor.take(1, now, &mut events);
         }
         assert_eq!(events, [RouteEvent::Failed]);
-        while monitor.has_pending_dump() {
-            monitor.take(100, &mut events);
+        let retry = now + RETRY_MIN;
+        assert_eq!(monitor.next_dump(), Some(retry));
+        monitor.take(100, now, &mut events);
+        assert_eq!(events, [RouteEvent::Failed], "not before {retry:?}");
+        while monitor.next_dump().is_some() {
+            monitor.take(100, retry, &mut events);
         }
         assert_eq!((events.get(1), events.last()), (Some(&RouteEvent::Reset), Some(&RouteEvent::Complete)));
-        assert_eq!(monitor.failures, 0);
     }
 
     /// `ip route add 192.168.10.12/32 via inet6 fe80::51 dev ...`, alone and as the first of several next hops.

@@ -79,8 +79,8 @@ impl Counters {
 
     #[cold]
     fn count_group_packet(&self, bytes: &[u8]) {
-        let all = bytes.get(..6).is_some_and(|a| a == [0xff; 6]);
-        if all { self.broadcast.add(1) } else { self.multicast.add(1) }
+        let is_broadcast = bytes.get(..6).is_some_and(|a| a == [0xff; 6]);
+        if is_broadcast { self.broadcast.add(1) } else { self.multicast.add(1) }
     }
 }
 
@@ -105,7 +105,7 @@ impl EqualLengthRun {
         }
     }
 
-    /// Counts the packets of this run.
+    /// Counts the packets of this run and their bytes. Multicast and broadcast packets were counted by `add_packet`.
     #[inline]
     pub fn end(&mut self, counters: &Counters) {
         let packets = std::mem::take(&mut self.packets);

@@ -12,8 +12,9 @@ use xlate::DependencyChange;
 impl Switch {
     /// Applies the kernel's route changes.
     pub(crate) fn run_routes(&mut self) {
+        let now = self.clock.now();
         let Underlay { kernel, router, .. } = &mut self.underlay;
-        if kernel.as_mut().is_some_and(|kernel| kernel.run(router)) {
+        if kernel.as_mut().is_some_and(|kernel| kernel.run(router, now)) {
             self.routes_changed();
         }
     }

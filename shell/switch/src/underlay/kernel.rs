@@ -9,6 +9,7 @@ use router::{NewRoute, Prefix, Router, Rule};
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
 use std::collections::HashMap;
+use units::Millis;
 
 static ROUTES: Module = Module::new("netdev_linux");
 static FAILURES: RateLimit = RateLimit::new(5, 5);
@@ -47,9 +48,7 @@ impl KernelTables {
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.fd(&self.monitor, Interest::Read);
-        if self.monitor.has_pending_dump() {
-            set.wake_now();
-        }
+        self.monitor.next_dump().into_iter().for_each(|at| set.deadline(at));
     }
 
     /// Records the name and state of a device, or its removal (`None`). When a device goes down or is renamed, a new
@@ -80,9 +79,9 @@ impl KernelTables {
     }
 
     /// Applies the kernel's notifications. Returns whether anything changed.
-    pub(super) fn run(&mut self, router: &mut Router) -> bool {
+    pub(super) fn run(&mut self, router: &mut Router, now: Millis) -> bool {
         let mut events = Vec::new();
-        self.monitor.take(DATAGRAMS, &mut events);
+        self.monitor.take(DATAGRAMS, now, &mut events);
         let mut changed = false;
         for event in events {
             changed |= self.apply_event(router, event);

@@ -240,20 +240,20 @@ impl<S: AddressSpace> Layout for Packed<S> {
 
     /// The guest makes descriptors available in order, so the end of the available descriptors is found by bisection.
     fn available(&self, position: u16) -> Result<u16, RingError> {
-        let offered = |n| {
+        let is_available_at = |n| {
             let (at, wrap) = self.slot(position, n);
             is_available(self.last_word(at).load(Ordering::Relaxed), wrap)
         };
-        let (mut some, mut end) = (0, self.size);
-        while some < end {
-            let middle = some + (end - some) / 2;
-            if offered(middle) {
-                some = middle + 1;
+        let (mut low, mut high) = (0, self.size);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_available_at(middle) {
+                low = middle + 1;
             } else {
-                end = middle;
+                high = middle;
             }
         }
-        Ok(some)
+        Ok(low)
     }
 
     #[inline(always)]
@@ -343,7 +343,7 @@ impl<S: AddressSpace> Layout for Packed<S> {
                 let valid = position & !WRAP < self.size;
                 before.is_none_or(|from| !valid || self.distance(from, position) < self.distance(from, now))
             }
-            // A value that was not negotiated: interrupt.
+            // A short ring, or a value that is reserved or not negotiated: interrupt.
             _ => true,
         }
     }

@@ -38,18 +38,18 @@ pub fn run(data: &[u8]) {
     assert_eq!(Key::from_flow(&Key::from_flow(&flow).to_flow()).line, line_of(&flow));
 
     assert_eq!(line(data, &meta, Depth::L4).0, line_of(&flow));
-    let l4 = Flow { tp_src: 0, tp_dst: 0, tcp_flags: 0, ..flow };
-    assert_eq!(line(data, &meta, Depth::L3).0, line_of(&l4));
-    let l3 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..l4 };
-    assert_eq!(line(data, &meta, Depth::L2).0, line_of(&l3));
+    let to_l3 = Flow { tp_src: 0, tp_dst: 0, tcp_flags: 0, ..flow };
+    assert_eq!(line(data, &meta, Depth::L3).0, line_of(&to_l3));
+    let to_l2 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..to_l3 };
+    assert_eq!(line(data, &meta, Depth::L2).0, line_of(&to_l2));
     assert_eq!(line(data, &meta, Depth::Port).0, line_of(&meta.to_flow()));
-    in_batches(data, &meta, &flow);
+    check_batch_keys(data, &meta, &flow);
     flow::text::flow_text(&flow, &flow::text::NoNames);
     openflow::text::packet_text(data, packet_type);
 }
 
 /// Checks that the keys of a batch are those of its packets, whether they have common or separate metadata.
-fn in_batches(data: &[u8], meta: &Meta, flow: &Flow) {
+fn check_batch_keys(data: &[u8], meta: &Meta, flow: &Flow) {
     let mut pool = FramePool::new(2);
     for own in [false, true] {
         let mut batch = Batch::default();

@@ -6,7 +6,7 @@ use crate::doctor::finding::{Finding, Level};
 use std::collections::BTreeMap;
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
-    source(facts, found);
+    missing_configuration(facts, found);
     daemon(facts, found);
     let dpdk: Vec<&str> = facts.interfaces.iter().filter(|i| i.is_dpdk()).map(|i| i.name.as_str()).collect();
     if !dpdk.is_empty() && !facts.wants_dpdk() {
@@ -77,9 +77,9 @@ fn folders(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Reports a missing configuration: without a configuration nothing else can be checked, and an empty list of findings would be
-/// misleading.
-fn source(facts: &Facts, found: &mut Vec<Finding>) {
+/// Reports a configuration that is missing, unreadable or empty: nothing else can be checked then, and an empty list of findings would
+/// be misleading.
+fn missing_configuration(facts: &Facts, found: &mut Vec<Finding>) {
     match &facts.configuration {
         Configuration::Unknown | Configuration::Present => {}
         Configuration::None(why) => found.push(Finding::new(

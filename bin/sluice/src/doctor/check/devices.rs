@@ -14,8 +14,8 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     for (interface, pci) in &devices {
         device(&interface.name, pci, found);
     }
-    let shared = |pci: &Pci| pci.driver.as_deref().is_some_and(|d| BIFURCATED_DRIVERS.contains(&d));
-    if devices.iter().any(|(_, pci)| pci.exists && !shared(pci)) {
+    let is_bifurcated = |pci: &Pci| pci.driver.as_deref().is_some_and(|d| BIFURCATED_DRIVERS.contains(&d));
+    if devices.iter().any(|(_, pci)| pci.exists && !is_bifurcated(pci)) {
         vfio(facts, found);
     }
     if !facts.drivers.tun && facts.interfaces.iter().any(|i| i.kind == "internal" || i.kind == "tap") {
