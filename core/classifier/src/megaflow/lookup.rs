@@ -11,6 +11,8 @@ pub const NONE: u32 = u32::MAX;
 
 /// A subtable with more megaflows than this does not fit into the L1 cache, so it is prefetched.
 const LARGE: usize = 256;
+/// From this many packets without a match on, one loop over the whole batch costs less than a branch for each of them.
+const MANY_MISSING: u32 = 16;
 
 impl<P> MegaflowTable<P> {
     /// The index of the megaflow of one packet of a port, and the number of visited subtables. Unlike with
@@ -84,10 +86,11 @@ impl PortMegaflows {
                     hits = matching_candidates(guard, &indices, keys) & *pending;
                 }
             }
-            // All pending packets; if the whole batch was hashed, only those that do not match their candidate and
-            // whose megaflow may be in a later slot. Computed without a branch per packet, which would be mispredicted.
+            // All pending packets; if the whole batch was hashed, only those that do not match their candidate. Of many packets,
+            // those whose megaflow cannot be in a later slot are sorted out without a branch per packet, which would be
+            // mispredicted.
             let mut missing = *pending & !hits;
-            if hash_whole_batch && missing != 0 {
+            if hash_whole_batch && missing.count_ones() >= MANY_MISSING {
                 let slots = view.slots();
                 let hashes = hashes[..lines.len()].iter().enumerate();
                 missing &= hashes
