@@ -76,7 +76,7 @@ class ThreeGuests:
             time.sleep(0.01)
         assert got == wanted, "%s got %s, not %s" % (sink.path, got, wanted)
 
-    def others(self):
+    def check_others(self):
         """Checks the switch and the other ports."""
         assert self.switch.daemon.poll() is None, "the switch died"
         self.pass_on("good1", "good2")
@@ -108,7 +108,7 @@ def try_each(attacks, library=False, at_start=None):
                 pass
             # One thread polls all guests in turn: when packets of the others pass, the rings of `bad` have been
             # polled, too.
-            network.others()
+            network.check_others()
             network.check_recovery()
         except Exception as e:
             raise AssertionError("%s: %s\n%s" % (name, e, network.switch.log()[-2000:])) from e

@@ -159,7 +159,7 @@ def test_database_clients_in_the_background():
 
 
 def in_the_background(s, program):
-    """The output of such clients. Each call returns after the first reply, and everything is removed at the end."""
+    """Runs `ovsdb-client --detach`; returns the replies to control commands and what the clients print. Deletes the bridges at the end."""
     folder = lab.scratch()
     server = "unix:%s/db.sock" % s.dir
     file = lambda name: os.path.join(folder, name)
@@ -205,7 +205,7 @@ def in_the_background(s, program):
 
 
 def test_dpctl():
-    """`sluice dpctl` prints the same as `ovs-appctl dpctl/...`, except for refusals."""
+    """`sluice dpctl` prints the same output as `ovs-appctl dpctl/...`; error messages are not compared."""
     s = lab.Switch().start()
     s.add_bridge("br0")
     for call in ("show", "dump-dps", "-s show", "dump-flows", "dump-flows nope", "show nope", "list-commands"):
@@ -277,7 +277,7 @@ def verify_unit(root):
         return
     copy = root + "/sluiced.service"
     with open(copy, "w") as f:
-        # With the programs at their place, and without manual pages, which are not installed on this machine.
+        # Replace the paths of the programs by those below `root`; omit the manual pages, which are not installed on this machine.
         f.write(re.sub(r"^Documentation=.*\n", "", text.replace("/usr/sbin/", root + "/usr/sbin/").replace("=/usr/bin/", "=" + root + "/usr/bin/")
                        .replace("=-/usr/bin/", "=-" + root + "/usr/bin/").replace("/usr/lib/sluice/", root + "/usr/lib/sluice/"), flags=re.M))
     r = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60)
@@ -358,7 +358,7 @@ def test_mistyped_words():
         ours, stock = run_tool(s, os.path.join(lab.COMPAT, tool), *args), run_tool(s, lab.need(tool), *args)
         undated = lambda text: re.sub(r"^\S*Z\|.*\n", "", text, flags=re.M).replace(os.path.join(lab.COMPAT, tool), tool).replace(lab.need(tool), tool)
         assert (ours[0], undated(ours[1])) == (stock[0], undated(stock[1])), (ours, stock)
-    # A match that loses a field, because another one is missing that it needs, is printed as the stock tool prints it.
+    # A field without its prerequisite is dropped from the match. The message about it equals that of the stock tool.
     add = ("add-flow", "br0", "tp_dst=80,actions=drop")
     ours, stock = run_tool(s, os.path.join(lab.COMPAT, "ovs-ofctl"), *add), run_tool(s, lab.need("ovs-ofctl"), *add)
     shown = lambda text: re.sub(r"^\S*Z\|", "", text, flags=re.M)

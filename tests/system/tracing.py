@@ -24,14 +24,14 @@ def test_why_the_last_packet_was_dropped():
         return text, text.splitlines()[-1]
 
     assert not ping(a, "10.1.1.2")
-    text, word = asked("br0", a.port)
+    text, conclusion = asked("br0", a.port)
     assert "Flow: icmp,in_port=1," in text and "icmp_type=8" in text, text
-    assert word == "Dropped by the tables as they are now. Deciding rule, bridge br0: no flow of table 4 matches", word
+    assert conclusion == "Dropped by the tables as they are now. Deciding rule, bridge br0: no flow of table 4 matches", conclusion
     assert not ping(a, "10.1.1.2", "-Q", "32")
     for words in ((), ("br0",), ("ovs-netdev",), ("br0", a.port)):
-        text, word = asked(*words)
-        assert "nw_tos=32" in text and re.search(r"Deciding rule, bridge br0: cookie=0x77, table_id=4, .*nw_tos=32,actions=drop$", word), text
-    # An upcall drops the first packet of a flow, the megaflow the next ones.
+        text, conclusion = asked(*words)
+        assert "nw_tos=32" in text and re.search(r"Deciding rule, bridge br0: cookie=0x77, table_id=4, .*nw_tos=32,actions=drop$", conclusion), text
+    # The upcall drops the first packet of a flow; the megaflow drops the next ones.
     assert not ping(b, "10.1.1.1", "-Q", "32", "-c", "3", "-i", "0.2")
     assert "nw_src=10.1.1.2" in asked("br0", b.port)[0]
     assert "nw_src=10.1.1.1" in asked("br0", a.port)[0]
@@ -41,8 +41,8 @@ def test_why_the_last_packet_was_dropped():
     counts = re.compile(r"n_packets=\d+")
     assert counts.findall(before) == counts.findall(s.ofctl("dump-flows", "br0", "table=4"))
     s.ofctl("mod-flows", "br0", "table=4,icmp,nw_tos=32,actions=NORMAL")
-    text, word = asked("br0", a.port)
-    assert word.startswith("Not dropped by the tables as they are now. Deciding rule, bridge br0: table_id=4"), text
+    text, conclusion = asked("br0", a.port)
+    assert conclusion.startswith("Not dropped by the tables as they are now. Deciding rule, bridge br0: table_id=4"), text
     assert ping(a, "10.1.1.2", "-Q", "32")
 
 
@@ -64,7 +64,7 @@ def test_why_a_port_did_not_send():
     why = "The tables sent it to this port, which did not send it. The port's MTU is 700 bytes now"
     text = asked("br0", b.port)
     assert re.match(head + r" that should send it\.\nPacket, 942 bytes, as it was then: [0-9a-f]{1884}\n\nFlow as it was to be sent: icmp,", text) and why in text, text
-    # Later drops of other kinds, of which one kind is a flood, leave it where it was.
+    # Later drops of other kinds, even a flood of one kind, do not displace the record of this drop.
     send = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); [s.sendto(bytes(8), ('10.1.1.2', 53)) for _ in range(300)]"
     a.run("python3", "-c", send + "; s.sendto(bytes(8), ('10.1.1.2', 54))")
     lab.wait_until(lambda: "tp_dst=54" in asked("--list", "br0"), "the last packet is dropped")

@@ -1,4 +1,4 @@
-"""The ten problems of docs/guide/troubleshooting.md: the page, and the command that the guide names for each, name its cause."""
+"""The ten problems of docs/guide/troubleshooting.md: for each, the web page and the command of the guide show the cause."""
 import json
 import os
 import subprocess
@@ -43,7 +43,7 @@ def test_where_packets_of_a_flow_are_lost():
     assert line.endswith("bridge br0: no flow of table 4 matches"), text
     page.finding("drop action of pipeline, in by %s" % a.port)
     assert "The rule that drops it, bridge br0: no flow of table 4 matches" in page.why("in by " + a.port, "icmp")
-    # The same from the last drop, and by port.
+    # `sluice why --last-drop` and `sluice drops` name the same cause.
     line, text = conclusion(s, "--last-drop")
     assert line.endswith("bridge br0: no flow of table 4 matches") and text.startswith("icmp,"), text
     drops = sluice(s, "drops")
@@ -69,7 +69,7 @@ def test_where_packets_of_a_flow_are_lost():
         line, _ = conclusion(s, "arp", "10.1.1.1", "10.1.1.2")
         return line.startswith("Packets are dropped") and "but not %s (access port of VLAN 20)" % b.port in line
 
-    # A request is sent each second, so not every look meets one.
+    # The sender sends one request a second, so not every run of `sluice why` sees one.
     lab.wait_until(requests_are_dropped, "the drops of the requests, with the VLAN")
     a.run("ip", "neigh", "replace", "10.1.1.2", "lladdr", b.mac, "dev", "eth0")
     s.vsctl("clear", "port", a.port, "tag", "--", "clear", "port", b.port, "tag")
@@ -181,7 +181,7 @@ def test_full_rings_and_unbalanced_threads():
     s.other_config["pmd-cpu-mask"] = "0x3"
     s.start()
     s.secure_bridge("br0")
-    # Such a port has packets at any time.
+    # Each poll of a net_null port returns packets.
     s.add("br0", ("in", 1, "dpdk", {"dpdk-devargs": "net_null0", "n_rxq": "2"}, {"other_config:pmd-rxq-affinity": '"0:0,1:0"'}))
     s.flows("br0", "in_port=1,actions=drop")
 

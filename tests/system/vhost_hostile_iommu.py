@@ -59,7 +59,7 @@ def test_packets_wait_for_translations():
         got += sink.received()
     assert got == [frame(2000), frame(2001)] and answered >= 6, (got, answered)
     assert network.up("bad"), "the link does not flap"
-    network.others()
+    network.check_others()
     network.check_recovery()
 
 
@@ -175,7 +175,7 @@ def test_lies_about_translations():
 def test_memory_of_translations_is_bounded():
     """Endless translations and misses do not make the switch grow."""
     network = ThreeGuests(at_start=AT_START)
-    network.others()
+    network.check_others()
     before = resident(network.switch.daemon.pid)
     for attack in overlapping_updates, unread_requests:
         try:
@@ -185,7 +185,7 @@ def test_memory_of_translations_is_bounded():
     grown = resident(network.switch.daemon.pid) - before
     print("    %d KB more" % (grown >> 10))
     assert grown < GROWTH_MAX, grown
-    network.others()
+    network.check_others()
 
 
 def test_an_iommu_is_offered_only_if_set():
@@ -195,4 +195,4 @@ def test_an_iommu_is_offered_only_if_set():
     assert not bad.ask(vu.GET_FEATURES) & 1 << 33 and not bad.ask(vu.GET_PROTOCOL_FEATURES) & 32
     bad.message(vu.IOTLB_MSG, bytes(32), flags=vu.NEED_REPLY)
     assert struct.unpack("<Q", bad.reply())[0] != 0
-    network.others()
+    network.check_others()

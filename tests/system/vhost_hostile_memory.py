@@ -60,7 +60,7 @@ def test_memory_that_is_sealed_late(library):
             network.check_recovery()
     assert network.switch.daemon.poll() is None, "the switch died: %s" % outcomes
     assert True in outcomes, "no table was taken: %s" % outcomes
-    network.others()
+    network.check_others()
     network.check_recovery()
 
 
@@ -89,7 +89,7 @@ def test_files_that_never_answer(library):
         except Closed:
             pass
         try:
-            network.others()
+            network.check_others()
             took = check_control(network)
             assert took < 5 * lab.PATIENCE, "commands took %.1f s" % took
             asked = {fuse.READ: "read", fuse.GETATTR: "stat", fuse.POLL: "poll", fuse.WRITE: "write"}
@@ -109,4 +109,4 @@ def test_pages_that_come_later(library):
     for request in vu.POSTCOPY_ADVISE, vu.POSTCOPY_LISTEN:
         refused(network.bad, request)
     network.pass_on("bad", "good1")
-    network.others()
+    network.check_others()

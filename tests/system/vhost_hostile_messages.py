@@ -133,8 +133,8 @@ def test_closed_at_any_byte(library):
             pass
         bad.drop()
         if stop % 100 == 0:
-            network.others()
-    network.others()
+            network.check_others()
+    network.check_others()
     network.check_recovery()
 
 
@@ -152,12 +152,12 @@ def test_a_silent_peer_delays_no_other_guest(library):
     other.accept().handshake()
     lab.wait_until(lambda: network.up("good2"), "another guest is up")
     assert time.time() - started < 5, "another guest had to wait %.1f s" % (time.time() - started)
-    network.others()
+    network.check_others()
     bad.drop()
     bad.accept()
     bad.write(struct.pack("<III", vu.SET_FEATURES, 1, 8))
     network.switch.vsctl("del-port", "br0", "bad")
-    network.others()
+    network.check_others()
 
 
 @by_both
@@ -181,7 +181,7 @@ def test_one_guest_at_a_time(library):
     assert second.accept().ended(20)
     refused(first, vu.SET_VRING_NUM, number(1, 32768))
     offer_at_the_end(first, 0x7000)
-    network.others()
+    network.check_others()
     # A guest that connects the moment the first one leaves gets rings of its own.
     for n in range(20):
         going, coming = (first, second) if n % 2 == 0 else (second, first)
@@ -191,4 +191,4 @@ def test_one_guest_at_a_time(library):
         network.guests["server"] = coming
         lab.wait_until(lambda: network.up("server"), "guest %d is up" % n)
         network.pass_on("server", "good1")
-    network.others()
+    network.check_others()

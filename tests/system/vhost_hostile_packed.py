@@ -1,4 +1,4 @@
-"""Invalid packed rings, and inflight areas that lie: only that port is affected."""
+"""Invalid packed rings and invalid inflight areas: only the port of that guest is affected."""
 import os
 import struct
 
@@ -12,7 +12,7 @@ ANY_LOAD = True
 
 AVAILABLE, USED = 1 << 7, 1 << 15
 FEATURES = vu.F_VERSION_1 | vu.F_MRG_RXBUF | vu.F_PROTOCOL
-ROUND = 1 << 15
+WRAP = 1 << 15
 
 
 def descriptor(guest, ring, slot, address, length, flags, ident=0):
@@ -35,7 +35,8 @@ def packed(attack):
     """An attack by a guest whose rings are packed."""
     def run(guest):
         guest.memory[:2 * vu.RING] = bytes(2 * vu.RING)
-        restart(guest, FEATURES | vu.F_PACKED | 1 << 28, ROUND | ROUND << 16)
+        # Bit 28: VIRTIO_RING_F_INDIRECT_DESC.
+        restart(guest, FEATURES | vu.F_PACKED | 1 << 28, WRAP | WRAP << 16)
         attack(guest)
     return run
 
@@ -44,7 +45,7 @@ def offer(guest, address, length, flags=0, ring=1, slot=0):
     descriptor(guest, ring, slot, address, length, flags | AVAILABLE)
 
 
-def everywhere(guest, ring, address, length, flags):
+def offer_all(guest, ring, address, length, flags):
     for slot in range(vu.SIZE):
         offer(guest, address, length, flags, ring, slot)
 
@@ -73,17 +74,17 @@ RINGS = [
     ("no length", lambda g: offer(g, INSIDE, 0)),
     ("shorter than its header", lambda g: offer(g, INSIDE, 5)),
     ("4 GB", lambda g: offer(g, INSIDE, 0xffffffff)),
-    ("a chain without an end", lambda g: everywhere(g, 1, INSIDE, 100, vu.NEXT)),
-    ("an indirect table within a chain", lambda g: everywhere(g, 1, INSIDE, 16, vu.NEXT | vu.INDIRECT)),
+    ("a chain without an end", lambda g: offer_all(g, 1, INSIDE, 100, vu.NEXT)),
+    ("an indirect table within a chain", lambda g: offer_all(g, 1, INSIDE, 16, vu.NEXT | vu.INDIRECT)),
     ("indirect outside", lambda g: indirect(g, 0xdead0000, 32)),
     ("indirect, half an entry", lambda g: indirect(g, INSIDE, 7)),
     ("indirect in indirect", lambda g: indirect(g, INSIDE, 16, struct.pack("<QIHH", INSIDE, 16, 0, vu.INDIRECT))),
     ("indirect, 64 MB", lambda g: indirect(g, INSIDE, 64 << 20)),
     ("indirect, empty buffers", lambda g: indirect(g, INSIDE, 0x10000, bytes(0x10000))),
-    ("read-only buffers to write to", lambda g: everywhere(g, 0, INSIDE, 2000, 0)),
-    ("buffers to write to outside", lambda g: everywhere(g, 0, 2**63, 64, vu.WRITE)),
-    ("buffers to write to without an end", lambda g: everywhere(g, 0, INSIDE, 1, vu.WRITE | vu.NEXT)),
-    ("the rings themselves as buffers", lambda g: everywhere(g, 0, vu.PHYSICAL, 2000, vu.WRITE)),
+    ("read-only buffers to write to", lambda g: offer_all(g, 0, INSIDE, 2000, 0)),
+    ("buffers to write to outside", lambda g: offer_all(g, 0, 2**63, 64, vu.WRITE)),
+    ("buffers to write to without an end", lambda g: offer_all(g, 0, INSIDE, 1, vu.WRITE | vu.NEXT)),
+    ("the rings themselves as buffers", lambda g: offer_all(g, 0, vu.PHYSICAL, 2000, vu.WRITE)),
     ("noise in the rings", noise),
     ("descriptors that change", changing),
 ]
@@ -111,7 +112,7 @@ def area(guest, content, features=FEATURES, size=vu.SIZE, offset=0, base=0):
     guest.ended(0.5)
 
 
-def no_area(guest):
+def invalid_areas(guest):
     """Impossible areas, of a guest that stays connected."""
     stop(guest, 0)
     stop(guest, 1)
@@ -131,23 +132,23 @@ def while_it_runs(guest):
 
 
 def head(*words):
-    """The beginning of the region of a ring of the usual size in an inflight area that was used."""
+    """The header of a used ring's region in an inflight area (`vu.SIZE` descriptors), followed by `words`."""
     return struct.pack("<QHH", 0, 1, vu.SIZE) + struct.pack("<%dH" % len(words), *words)
 
 
 PACKED = FEATURES | vu.F_PACKED
 AREAS = [
-    ("areas that cannot be", no_area),
+    ("areas that cannot be", invalid_areas),
     ("an area for rings that run", while_it_runs),
     ("an area for shorter rings", lambda g: area(g, b"", size=8)),
     ("an area of another ring", lambda g: area(g, struct.pack("<QHH", 0, 1, 8))),
     ("a list without an end", lambda g: area(g, head(0, 0xffff))),
     ("a list beyond the ring", lambda g: area(g, head(0xffff, 0x8000))),
     ("everything in flight", lambda g: area(g, head(0, 0) + b"\xff" * 0x8000)),
-    ("a packed ring beyond its end", lambda g: area(g, head(0, 0, 0xffff, 0x7fff), PACKED, base=ROUND)),
-    ("a packed ring, all of it together", lambda g: area(g, head(0, 0, 5, 0, 0x101, 0xffff), PACKED, base=ROUND)),
-    ("a packed ring that was never there", lambda g: area(g, head(0, 0, 7, 0, 0x101, vu.SIZE) + b"\xaa" * 0x2000, PACKED, base=ROUND)),
-    ("noise", lambda g: area(g, head() + os.urandom(0x8000), PACKED, base=ROUND)),
+    ("a packed ring beyond its end", lambda g: area(g, head(0, 0, 0xffff, 0x7fff), PACKED, base=WRAP)),
+    ("a packed ring, all of it together", lambda g: area(g, head(0, 0, 5, 0, 0x101, 0xffff), PACKED, base=WRAP)),
+    ("a packed ring that was never there", lambda g: area(g, head(0, 0, 7, 0, 0x101, vu.SIZE) + b"\xaa" * 0x2000, PACKED, base=WRAP)),
+    ("noise", lambda g: area(g, head() + os.urandom(0x8000), PACKED, base=WRAP)),
 ]
 
 

@@ -33,7 +33,7 @@ def shrink(guest):
 
 
 def shrink_and_wait(guest):
-    """Shrinks the memory and sends nothing after that: the switch must detect by itself that it is gone, or not access it."""
+    """Shrinks the memory file and then sends nothing: the switch must detect the missing memory by itself, or not access it."""
     shrink(guest)
     guest.ended(1)
 
@@ -81,7 +81,7 @@ def test_rings_that_lie(library):
 
 
 def no_such_memory(guest):
-    """Tables that cannot be mapped, by a guest that stays: its present memory remains usable."""
+    """Memory tables that cannot be mapped, from a guest that stays connected: its present memory remains usable."""
     ours, _theirs = socket.socketpair()
     nowhere = os.open("/proc/self/exe", os.O_RDONLY)
     for size, offset, fd in (0, 0, guest.fd), (2**64 - 4096, 8192, guest.fd), (4096, 0, ours.fileno()), \
@@ -107,7 +107,7 @@ def without_a_size(guest):
 
 
 def another_layout(guest):
-    """Rings with addresses of a split layout are declared packed, and started."""
+    """The features of packed rings are requested while a split ring runs."""
     at_the_end(guest, 1, 128)
     stop(guest, 0)
     refused(guest, vu.SET_FEATURES, struct.pack("<Q", vu.F_VERSION_1 | vu.F_PROTOCOL | vu.F_PACKED))
@@ -157,5 +157,5 @@ ORDER = [
 
 @by_both
 def test_rings_out_of_order(library):
-    """Sizes, addresses, layouts and memory change under rings, by a guest that stays: it gets errors, and continues."""
+    """A guest changes sizes, addresses, layouts and memory of running rings: it gets errors, and stays connected."""
     try_each(ORDER, library)

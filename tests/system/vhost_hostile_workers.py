@@ -11,7 +11,7 @@ from lib.vhost_user import by_both, frame
 
 
 def test_a_worker_that_stands_still():
-    """A poll thread that does not answer: ports can be added and deleted, tools work, the log reports it; then everything is as before."""
+    """A stopped PMD thread: ports can be deleted, tools work, the log reports it; afterwards ports can be added again."""
     network = ThreeGuests(library=True)
     switch = network.switch
     with StoppedThread(pmd_thread(switch)):
@@ -31,7 +31,7 @@ def test_a_worker_that_stands_still():
             network.guests[name].fresh()
             network.guests[name].accept().handshake()
         lab.wait_until(lambda: network.up(name), name + " is up")
-    network.others()
+    network.check_others()
     network.pass_on("bad", "good1")
 
 
@@ -51,7 +51,7 @@ def test_a_guest_that_takes_no_notification(library):
     network = ThreeGuests(library)
     fill(network.bad)
     assert network.bad.ended(20), "the guest goes on to hold the worker"
-    network.others()
+    network.check_others()
     took = check_control(network)
     assert took < 5 * lab.PATIENCE, "commands took %.1f s" % took
     network.check_recovery()
@@ -67,7 +67,7 @@ def test_a_port_out_of_service(library):
     for _ in range(5):
         held = StoppedThread(thread)
         fill(bad)
-        lab.wait_until(lambda: writes(switch, thread), "the worker waits for the guest")
+        lab.wait_until(lambda: is_in_write(switch, thread), "the worker waits for the guest")
         with held:
             try:
                 lab.wait_until(lambda: "out of service" in error(), "the error tells", seconds=5)
@@ -84,11 +84,11 @@ def test_a_port_out_of_service(library):
     else:
         raise AssertionError("the worker was never held inside")
     lab.wait_until(lambda: "out of service" not in error(), "the port is in service again")
-    network.others()
+    network.check_others()
     network.check_recovery()
 
 
-def writes(switch, thread):
+def is_in_write(switch, thread):
     with open("/proc/%d/task/%d/syscall" % (switch.daemon.pid, thread)) as f:
         return f.read().startswith("1 ")
 
@@ -111,7 +111,7 @@ def test_interrupts_are_counted(library):
 
     # Setting up rings may cause interrupts, too.
     got()
-    network.others()
+    network.check_others()
     interrupts = got()
     assert min(interrupts) > 0, interrupts
     lab.wait_until(lambda: counted() == interrupts, "interrupts %s are counted" % interrupts)

@@ -41,8 +41,8 @@ pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
     Ok(json)
 }
 
-/// The text of `--version`. Called by its own name, the tool names Sluice and the program that it replaces, if any; called by a name of
-/// Open vSwitch, it prints the version line of that program.
+/// The text of `--version`. Under its own name, a tool prints its version and that of the program that it replaces, if any; under a
+/// name of Open vSwitch, it prints the version line of that program.
 pub fn version(call: &Call, other_names: &[&str]) -> String {
     if call.compat {
         return runtime::version_text(&call.name);
@@ -165,8 +165,8 @@ pub fn begin(
     }
 }
 
-/// The hint to print after `why`, the reason why a connection failed. If permission is denied, the hint is about the user;
-/// otherwise it is `otherwise`.
+/// The hint to print after `why`, the reason why a connection failed. Under a name of Open vSwitch there is none. If permission is
+/// denied, the hint is about the user; otherwise it is `otherwise`.
 pub fn hint_about(why: &str, otherwise: &'static str) -> &'static str {
     match (suggest::is_compat(), why.starts_with("Permission denied")) {
         (true, _) => "",

@@ -25,7 +25,8 @@ fn options(page: &Page) -> String {
     options.join(" ")
 }
 
-/// The script for bash. It offers bridges after any command of `ofctl`, because most commands have a switch as argument.
+/// The script for bash. After a command of any tool it offers bridges, and files if there is a bridge: many commands have a bridge as
+/// argument.
 fn bash(overview: &Page, tools: &[Page]) -> String {
     let mut cases = String::new();
     for page in tools {

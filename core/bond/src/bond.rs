@@ -42,7 +42,7 @@ pub struct Bond {
     /// Counts the sent traffic of each bucket. [`account`](Bond::account) adds the bytes to `buckets`.
     pub(crate) tally: Arc<Tally>,
     pub(crate) next_rebalance: Millis,
-    /// Time of the last rebalance.
+    /// Time of the last call of [`Bond::rebalance`], also if no rebalance was due.
     pub(crate) rebalanced_at: Millis,
     /// The bucket that was last reported because it carries more than a link's share.
     pub(crate) elephant: Option<usize>,
@@ -138,7 +138,7 @@ impl Bond {
     /// When [`Bond::run`] or [`Bond::rebalance`] must be called next.
     pub fn deadline(&self) -> Option<Millis> {
         let delays = self.links.values().filter_map(|l| l.delay_until);
-        let rebalance = self.is_balanced().then_some(self.next_rebalance);
+        let rebalance = self.is_rebalanced().then_some(self.next_rebalance);
         let now = (self.changed || self.must_distribute).then_some(Millis(0));
         delays.chain(rebalance).chain(now).min()
     }
@@ -220,7 +220,7 @@ impl Bond {
     }
 
     /// Returns whether loads are rebalanced.
-    pub(crate) fn is_balanced(&self) -> bool {
+    pub(crate) fn is_rebalanced(&self) -> bool {
         self.settings.rebalance_interval.0 > 0
             && self.settings.mode != Mode::ActiveBackup
             && !self.falls_back()

@@ -37,7 +37,7 @@ fn search(left: &[u64], sums: &mut Vec<u64>, limit: u64) -> bool {
     })
 }
 
-fn high(loads: &[Load], moves: &[(usize, usize)], links: usize) -> u64 {
+fn highest_load(loads: &[Load], moves: &[(usize, usize)], links: usize) -> u64 {
     let mut loads = loads.to_vec();
     moves.iter().for_each(|(bucket, link)| loads[*bucket].link = *link);
     Assignment::new(loads, links).load_range().1
@@ -69,7 +69,7 @@ fn the_largest_link_is_at_most_a_tenth_above_the_best() {
     for n in 0..1000 {
         let (loads, links) = mix(&mut random);
         let plan = plan(&loads, links, LEAST_BYTES);
-        let (before, after) = (high(&loads, &[], links), high(&loads, &plan.moves, links));
+        let (before, after) = (highest_load(&loads, &[], links), highest_load(&loads, &plan.moves, links));
         assert!(after <= before, "mix {n}");
         let bytes: Vec<u64> = loads.iter().map(|l| l.bytes).collect();
         let better = (after * 10 / 11).min(after.saturating_sub(LEAST_BYTES));
@@ -77,9 +77,9 @@ fn the_largest_link_is_at_most_a_tenth_above_the_best() {
     }
 }
 
-/// How Open vSwitch 3.7 rebalances. The most loaded link moves buckets to the least loaded link: the largest bucket that does not reverse the
-/// difference, or else the smallest bucket of the most loaded link. A bucket is not moved if the less loaded link gains less than a tenth
-/// of its deficit. Each bucket moves at most once, and a link with one bucket keeps it.
+/// How Open vSwitch 3.7 rebalances. The most loaded link moves buckets to the least loaded link: from the largest bucket on, each one with
+/// which the difference is not reversed; if there is none, its smallest bucket. Nothing is moved if the less loaded link gains less
+/// than a tenth of its deficit. Each bucket moves at most once, and a link with one bucket keeps it.
 fn stock(loads: &[Load], links: usize) -> u64 {
     let mut sums = vec![0; links];
     loads.iter().for_each(|l| sums[l.link] += l.bytes);
@@ -127,7 +127,7 @@ fn open_vswitch_shares_no_better_and_often_worse() {
     let (mut random, mut worse, mut most) = (fastrand::Rng::with_seed(1), 0, 1.0f64);
     for n in 0..1000 {
         let (loads, links) = mix(&mut random);
-        let ours = high(&loads, &plan(&loads, links, LEAST_BYTES).moves, links);
+        let ours = highest_load(&loads, &plan(&loads, links, LEAST_BYTES).moves, links);
         let theirs = stock(&loads, links);
         assert!(ours <= theirs + theirs / 20 + LEAST_BYTES, "mix {n}: {ours}, stock {theirs}");
         worse += usize::from(theirs > ours + ours / 10);

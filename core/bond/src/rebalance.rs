@@ -12,7 +12,7 @@ const LEAST_BYTES: u64 = 100_000;
 impl Bond {
     /// Returns whether the next [`Bond::rebalance`] compares the loads of the links.
     pub fn is_rebalance_due(&self, now: Millis) -> bool {
-        self.is_balanced() && now != self.rebalanced_at && now >= self.next_rebalance
+        self.is_rebalanced() && now != self.rebalanced_at && now >= self.next_rebalance
     }
 
     /// Moves buckets between links if a rebalance is due, then halves the byte counts, so that older traffic counts less. Returns true if buckets

@@ -26,11 +26,11 @@ impl Bond {
         (self.changed, self.must_distribute) = (true, true);
     }
 
-    /// Assigns buckets without an enabled link, and moves buckets by load, so that new links get a share. If loads are not
-    /// rebalanced, only buckets that have not carried any packet move.
+    /// Assigns the buckets whose link is not enabled. Also moves buckets from loaded links to less loaded ones, so that new links get a
+    /// share; if loads are not rebalanced, only buckets that have not carried any packet move.
     pub(crate) fn spread_buckets(&mut self) {
         let enabled = self.enabled();
-        let moves_all = self.is_balanced();
+        let moves_all = self.is_rebalanced();
         if !moves_all {
             self.account();
         }

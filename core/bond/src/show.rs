@@ -34,7 +34,7 @@ impl Bond {
             out += &format!("all members active: {}\n", s.all_active);
         }
         out += &format!("updelay: {} ms\ndowndelay: {} ms\n", s.up_delay.0, s.down_delay.0);
-        if self.is_balanced() {
+        if self.is_rebalanced() {
             out += &format!("next rebalance: {} ms\n", self.next_rebalance.0 as i64 - now.0 as i64);
         }
         out += &format!("lacp_status: {}\nlacp_fallback_ab: {}\n", self.negotiation.text(), s.fallback);
@@ -66,7 +66,7 @@ impl Bond {
             out += &format!("  {which} expires in {} ms\n", at.0 as i64 - now.0 as i64);
         }
         out += &format!("  may_enable: {}\n", link.facts.may_enable);
-        let Some(buckets) = self.buckets.as_ref().filter(|_| self.is_balanced()) else { return out };
+        let Some(buckets) = self.buckets.as_ref().filter(|_| self.is_rebalanced()) else { return out };
         for (hash, bytes) in buckets.bytes.iter().enumerate() {
             if buckets.owners[hash] == port && bytes / 1024 > 0 {
                 out += &format!("  hash {hash}: {} kB load\n", bytes / 1024);

@@ -150,7 +150,7 @@ fn addresses_are_translated_in_every_fragment() {
 }
 
 #[test]
-fn fragments_of_nobody_are_not_let_through() {
+fn fragments_that_are_no_replies_do_not_reach_port_1() {
     let mut setup = firewall();
     send(&mut setup, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, 1));
     let other = cut(&udp(false, [2, 1], (54, 1000)), 3000, 2);
@@ -165,7 +165,7 @@ fn fragments_of_nobody_are_not_let_through() {
 }
 
 #[test]
-fn what_waits_in_vain_is_accounted_for() {
+fn fragments_of_incomplete_datagrams_are_accounted_for() {
     let mut setup = firewall();
     for id in 1..4 {
         send(&mut setup, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, id)[..2]);

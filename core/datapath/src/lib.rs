@@ -12,7 +12,7 @@
 //!   ├ upcall_server() → UpcallServer (upcall_server.rs)  of one handler thread: serve() answers some upcalls, publishes megaflows
 //!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          state that its stages share: batch, cache, lane, buffers, bursts, counters; engine/: its parts
-//!             path/  receive → extract → recent → cache → classify → inspection → group → execute → upcall
+//!             path/  receive → extract → recent → cache → classify → inspection → execute_batch → execute → upcall
 //!             path/output.rs, path/transmit.rs  collect packets into bursts of ports, and send full bursts; the worker sends the others
 //!                    at the end of its iteration
 //!             park.rs, flow_hash.rs  packets that wait for answers to upcalls, by flow

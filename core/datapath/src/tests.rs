@@ -612,8 +612,8 @@ fn sent(actions: &[DpAction], mut bytes: Vec<u8>) -> Vec<(u32, Vec<u8>)> {
 
 /// The packets of a port sorted by ingress port and flow; packets of one flow keep their order.
 fn by_flow(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    // The source address contains ingress port, flow and sequence number. A program's copies may overtake
-    // each other.
+    // Bytes 7 to 9 (source MAC address) contain ingress port, flow and sequence number. Bytes 12 and 13 (Ethernet type) separate
+    // the copies that a program sends with and without its pushed tag, because such copies may overtake each other.
     packets.sort_by_key(|p| [p[7], p[8], p[12], p[13]]);
     packets
 }
@@ -748,7 +748,7 @@ fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Returns the keys of a packet that is in a batch twice, among others. `own`: as a recirculated packet.
+/// Returns both keys of a packet that is in a batch twice, among others. `own`: each packet has its own metadata, as after recirculation.
 fn in_batch(bytes: &[u8], meta: &Meta, depth: Depth, own: bool) -> [(cpu::Line, u16); 2] {
     let tagged = Flow { vlans: [flow::Vlan { tpid: 0x8100, tci: 0x1005 }, Default::default()], ..tcp(1, 2) };
     let six = Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ..tcp(1, 2) };

@@ -153,8 +153,8 @@ impl FlowMonitors {
     }
 }
 
-/// A flow that monitors report although no request changes it: at the beginning or after a pause. The update, which copies the match and
-/// the actions, is made when it is sent.
+/// A flow that monitors report from the tables: because a monitor was added, or because a pause has ended. The update, which copies the
+/// match and the actions, is made when it is sent.
 #[derive(Clone, Debug)]
 pub struct ReportedFlow {
     rule: Arc<Rule>,

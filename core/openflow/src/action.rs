@@ -2,8 +2,8 @@
 //!
 //! A flow's instructions and actions form one list, in order of execution. Instructions other than `ApplyActions`
 //! (`ClearActions`, `WriteActions`, `WriteMetadata`, `GotoTable`) follow the actions in this list; `Meter` precedes
-//! them. If versions encode the same action differently, the enum has one variant, with a flag if the effect differs
-//! (`SetVlanVid::push`). If the text differs, there are two variants (`RegLoad` and `SetField`).
+//! them. If versions encode the same action differently, the enum has one variant, with a flag if the effect or only the name differs
+//! (`SetVlanVid::push`, `StripVlan::pop`). If the text has another form, there are two variants (`RegLoad` and `SetField`).
 
 mod nested;
 

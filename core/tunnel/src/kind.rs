@@ -61,7 +61,7 @@ impl Kind {
         })
     }
 
-    /// IP protocols that the outer IP header may have.
+    /// IP protocols that may follow the outer IP header and, for SRv6, its segment routing header.
     pub fn protocols(self) -> &'static [u8] {
         match self {
             Kind::Vxlan { .. } | Kind::Geneve | Kind::Gtpu => &[17],

@@ -161,20 +161,20 @@ impl Dependency {
     /// a hash, so this takes few operations. The sender of a packet may choose its metadata (a flow may copy a header field there), so
     /// the hash has a secret key against crafted collisions.
     fn hashed_after(&self, chain: &KeyedHash64, hash: u64) -> u64 {
-        let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
+        let pack = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
         let words = match self {
             Dependency::Table { bridge, table, in_port, metadata, changed: Words([low, high]) } => {
                 let place = u64::from(*table) << 32 | u64::from(*in_port);
                 [place ^ u64::from(bridge.0) << 40, *metadata, *low, *high]
             }
-            Dependency::LearnLimit { bridge, table } => [name(bridge, (*table).into()), 0, 0, 1],
-            Dependency::Group { bridge, group } => [name(bridge, *group), 0, 0, 2],
-            Dependency::Stations { bridge, changed: Words([low, high]) } => [name(bridge, 0), 3, *low, *high],
+            Dependency::LearnLimit { bridge, table } => [pack(bridge, (*table).into()), 0, 0, 1],
+            Dependency::Group { bridge, group } => [pack(bridge, *group), 0, 0, 2],
+            Dependency::Stations { bridge, changed: Words([low, high]) } => [pack(bridge, 0), 3, *low, *high],
             Dependency::PortState { bridge, port } => {
-                [name(bridge, port.map_or(u32::MAX, |port| port.0.into())), 0, 0, 7]
+                [pack(bridge, port.map_or(u32::MAX, |port| port.0.into())), 0, 0, 7]
             }
             Dependency::Multicast { bridge, changed: Words([low, high]) } => {
-                [name(bridge, 0), 8, *low, *high]
+                [pack(bridge, 0), 8, *low, *high]
             }
             Dependency::Routes => [0, 0, 0, 4],
             Dependency::Addresses => [0, 0, 0, 6],

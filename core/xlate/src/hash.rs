@@ -98,7 +98,7 @@ pub fn of_fields(flow: &Flow, fields: HashFields, basis: u32) -> u32 {
     }
 }
 
-/// Adds the fields that [`of_fields`] reads to a mask.
+/// Adds the fields that [`of_fields`] reads to a mask, except `packet_type`, `dl_type` and `nw_frag`, which every megaflow matches.
 pub fn unwildcard(flow: &Flow, mask: &mut Flow, fields: HashFields) {
     let (src, dst) = match fields {
         HashFields::EthSrc => {

@@ -158,9 +158,9 @@ impl TunnelEndpoints {
     }
 
     fn add(&mut self, listener: &Listener, endpoint: TunnelEndpoint) {
-        let shape = EndpointKind { v4: endpoint.ip.is_ipv4(), ports: listener.tp_dst != 0 };
-        let at = self.groups.iter().position(|(s, _)| *s == shape).unwrap_or_else(|| {
-            self.groups.push((shape, EndpointGroup::default()));
+        let kind = EndpointKind { v4: endpoint.ip.is_ipv4(), ports: listener.tp_dst != 0 };
+        let at = self.groups.iter().position(|(s, _)| *s == kind).unwrap_or_else(|| {
+            self.groups.push((kind, EndpointGroup::default()));
             self.groups.len() - 1
         });
         let group = &mut self.groups[at].1;
@@ -185,13 +185,13 @@ impl TunnelEndpoints {
     /// consults.
     pub fn flows(&self) -> Vec<(&Listener, Flow, Flow)> {
         let mut out = Vec::new();
-        for (shape, group) in &self.groups {
+        for (kind, group) in &self.groups {
             for ((endpoint, tp_dst), number) in &group.ports {
                 let Some(listener) = self.listeners.iter().find(|l| l.number == *number) else { continue };
                 let mut mask = Flow::ZERO;
-                shape.unwildcard_ethernet(&mut mask);
-                shape.unwildcard_ip(&mut mask);
-                mask.tp_dst = if shape.ports { u16::MAX } else { 0 };
+                kind.unwildcard_ethernet(&mut mask);
+                kind.unwildcard_ip(&mut mask);
+                mask.tp_dst = if kind.ports { u16::MAX } else { 0 };
                 mask.nw_frag = frag::ANY | frag::LATER;
                 out.push((listener, endpoint.flow(*tp_dst), mask));
             }
@@ -203,14 +203,14 @@ impl TunnelEndpoints {
     /// The datapath port of the tunnel that receives the packet. Adds the consulted fields to the mask, except `nw_frag`, which every megaflow
     /// of IP packets matches.
     pub(crate) fn lookup(&self, flow: &Flow, mask: &mut Flow) -> Option<PortNo> {
-        self.groups.iter().find_map(|(shape, group)| {
-            shape.unwildcard_ethernet(mask);
+        self.groups.iter().find_map(|(kind, group)| {
+            kind.unwildcard_ethernet(mask);
             let untagged = flow.vlans[0] == Vlan::default();
-            if !untagged || flow.dl_type != shape.ethertype() || !group.macs.contains(&flow.dl_dst) {
+            if !untagged || flow.dl_type != kind.ethertype() || !group.macs.contains(&flow.dl_dst) {
                 return None;
             }
-            shape.unwildcard_ip(mask);
-            let ip: IpAddr = match shape.v4 {
+            kind.unwildcard_ip(mask);
+            let ip: IpAddr = match kind.v4 {
                 true => Ipv4Addr::from_bits(flow.nw_dst).into(),
                 false => Ipv6Addr::from(flow.ipv6_dst).into(),
             };
@@ -218,9 +218,9 @@ impl TunnelEndpoints {
             if flow.nw_frag != 0 || !group.endpoints.contains(&endpoint) {
                 return None;
             }
-            let port = if shape.ports { flow.tp_dst } else { 0 };
+            let port = if kind.ports { flow.tp_dst } else { 0 };
             let found = group.ports.get(&(endpoint, port)).copied();
-            if shape.ports {
+            if kind.ports {
                 mask.tp_dst |= if found.is_some() { u16::MAX } else { group.mask_of_other_port(port) };
             }
             found

@@ -1,10 +1,11 @@
 //! Serves the packets of a capture to one client: pcapng over a Unix socket.
 //!
 //! [`start`] starts the capture and a thread that waits for the client. The socket is in the daemon's run directory and has the
-//! mode of the control socket. Only the first client is served. The socket's file is removed when the
-//! capture ends. The capture ends when the
-//! client closes its connection or shuts down its sending direction. In the second case the client still receives the waiting packets and
-//! the statistics. The capture also ends if no client connects within [`CONNECT_TIME`].
+//! mode of the control socket. Only the first client is served.
+//!
+//! The capture ends when the client closes its connection or shuts down its sending direction. In the second case the client still
+//! receives the waiting packets and the statistics. The capture also ends if no client connects within [`CONNECT_TIME`]. The socket's
+//! file is removed when the capture ends.
 //!
 //! **Bounds**: at most about [`WAITING_MAX`] bytes wait for the client, in addition to the memory of the capture. A client that
 //! does not read loses packets of its own capture, and nothing else.
@@ -72,12 +73,12 @@ pub fn start(datapath: Arc<Datapath>, capture: Arc<Capture>, names: Names, path:
         let most = datapath::capture::CAPTURES_MAX;
         return Err(io::Error::other(format!("{most} captures run already")));
     }
-    let (data, one) = (Arc::clone(&datapath), Arc::clone(&capture));
+    let (served_datapath, served) = (Arc::clone(&datapath), Arc::clone(&capture));
     let thread = std::thread::Builder::new().name("capture".to_owned());
     let started = thread.spawn(move || {
-        serve(&listener, &one, &names, || data.stop_capture(&one));
+        serve(&listener, &served, &names, || served_datapath.stop_capture(&served));
         // `serve` calls `stop` only after a client has ended the capture; this call covers all other ends. A second call has no effect.
-        data.stop_capture(&one);
+        served_datapath.stop_capture(&served);
     });
     if started.is_err() {
         datapath.stop_capture(&capture);

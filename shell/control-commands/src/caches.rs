@@ -107,8 +107,8 @@ mod tests {
     fn huge_pages_of_the_mapping_are_shown() {
         let cache = CacheView { entries: 1 << 20, bytes: 4 << 20, address: 0x7f00_0020_0000, table: 4 << 20 };
         assert_eq!(line(&cache, SMAPS), "1048576 entries, 4096 kB, 2048 kB of huge pages");
-        let small = CacheView { address: 0x7f00_0040_0000, ..cache };
-        assert_eq!(line(&small, SMAPS), "1048576 entries, 4096 kB, ordinary pages");
+        let in_ordinary_pages = CacheView { address: 0x7f00_0040_0000, ..cache };
+        assert_eq!(line(&in_ordinary_pages, SMAPS), "1048576 entries, 4096 kB, ordinary pages");
         assert_eq!((huge_kb(SMAPS, 7), huge_kb("", 7)), (0, 0));
     }
 }

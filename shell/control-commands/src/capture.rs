@@ -207,11 +207,11 @@ pub(crate) fn show(switch: &Switch) -> Reply {
 fn datapath(backer: &Backer) -> Json {
     let ports: Json =
         backer.ports.iter().map(|(no, port)| (no.0.to_string(), Json::from(port.name.as_str()))).collect();
-    let captures: Vec<Json> = backer.datapath.captures().iter().map(|capture| one(capture)).collect();
+    let captures: Vec<Json> = backer.datapath.captures().iter().map(|capture| object(capture)).collect();
     json!({ "ports": ports, "captures": captures })
 }
 
-fn one(capture: &Capture) -> Json {
+fn object(capture: &Capture) -> Json {
     let (spec, n) = (capture.spec(), capture.counts());
     json!({
         "ports": spec.ports, "rx": spec.rx, "tx": spec.tx, "drops": spec.drops,

@@ -22,7 +22,7 @@ pub(crate) fn execute(switch: &Switch, args: &[String]) -> Result<String, String
         None => None,
     };
     let now = switch.clock.now();
-    Ok(switch.datapaths.all().map(|b| of_datapath(b, ufid, core, now)).collect())
+    Ok(switch.datapaths.all().map(|b| rules_text(b, ufid, core, now)).collect())
 }
 
 /// Parses `pmd=N`. Text after the number is ignored.
@@ -31,7 +31,7 @@ fn pmd_id(text: &str) -> Option<u32> {
     digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
 }
 
-fn of_datapath(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> String {
+fn rules_text(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> String {
     let Some(flow) = find(backer, ufid, core, now) else {
         return format!("UFID was not found for {}\n", backer.name());
     };

@@ -1,5 +1,6 @@
-//! Commands that visit each of many connections: lists, counts and flushes. They run in steps of the main loop, between which the switch does all
-//! other work. Packets are not delayed: a list takes no lock that packets need, and a removal takes a lock for one connection at a time.
+//! Commands that visit many connections: lists, counts and flushes. They run in steps, at most one in each turn of the main loop; between
+//! two steps the main loop does all other work. Packets are not delayed: a list takes no lock that packets need, and a removal takes a lock
+//! for one connection at a time.
 
 use crate::answer::Answer;
 use crate::dpctl_call::{Call, EINVAL, Failed, select_datapath};
@@ -35,14 +36,19 @@ pub(crate) fn execute(switch: &Switch, call: &mut Call, name: &str, args: &[Stri
 }
 
 /// The datapath of a command, if the datapath has many connections.
-fn large<'s>(switch: &'s Switch, call: &mut Call, args: &[String], most: usize) -> Option<&'s Backer> {
+fn datapath_with_many<'s>(
+    switch: &'s Switch,
+    call: &mut Call,
+    args: &[String],
+    most: usize,
+) -> Option<&'s Backer> {
     let (backer, _) = select_datapath(switch, call, args, most).ok()?;
     (backer.datapath.conntrack().count() >= MANY).then_some(backer)
 }
 
 fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
     let (zone, args) = split_zone(args);
-    let backer = large(switch, call, args, 1)?;
+    let backer = datapath_with_many(switch, call, args, 1)?;
     let (verbose, statistics) = (call.verbose, call.statistics);
     let mut visit = visit(zone, switch.clock.now());
     Some(in_steps(backer, move |table, next, text| {
@@ -55,7 +61,7 @@ fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
 
 fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
     let (verbose, zone, rest) = stats_args(call, args);
-    let backer = large(switch, call, rest, 1)?;
+    let backer = datapath_with_many(switch, call, rest, 1)?;
     let (mut visit, mut counts) = (visit(zone, switch.clock.now()), Counts::default());
     Some(in_steps(backer, move |table, next, text| {
         let next = visit(table, next, &mut |entry| counts.add(&entry));
@@ -86,7 +92,7 @@ pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result
     }
 }
 
-/// Returns a function that visits some connections from a record number on and calls a function for each. The returned function returns the
+/// Returns a visitor. Called with a record number, it passes the connections of the next records to its last argument, and returns the
 /// record number to continue from, or 0 at the end.
 fn visit(
     zone: Option<u16>,

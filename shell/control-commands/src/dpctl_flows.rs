@@ -170,9 +170,9 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let actions = parse_actions(actions, &NoNames);
     let actions: Arc<[_]> = actions.map_err(|_| call.error("parsing actions", Some(EINVAL)))?.into();
     let (datapath, now) = (&backer.datapath, switch.clock.now());
-    let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
+    let flow_ufid = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
     let modified = modify
-        && datapath.flow_modify(known, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
+        && datapath.flow_modify(flow_ufid, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
     // Every flow of a userspace datapath must match its input port; an existing flow can be named by its
     // ufid alone.
     if !modified && PortNo(key.in_port) == PortNo::NONE {
@@ -180,7 +180,7 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
         return Err(call.error("updating flow table", Some("Invalid argument")));
     }
     let result = match modified {
-        true => Ok(known),
+        true => Ok(flow_ufid),
         false if modify && !call.may_create => Err(PutError::NotFound),
         false => datapath.flow_put(&key, &mask, actions, Arc::new(NoOwner)),
     };
@@ -283,8 +283,8 @@ fn file_line(line: &str, default: FileOp) -> FileLine<'_> {
         return FileLine::Empty;
     }
     let words = [("add", FileOp::Add), ("modify", FileOp::Modify), ("delete", FileOp::Delete)];
-    let word = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
-    let operation = words.iter().find(|(name, _)| *name == &line[..word(line)]);
+    let word_len = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
+    let operation = words.iter().find(|(name, _)| *name == &line[..word_len(line)]);
     let (op, rest) = operation.map_or((default, line), |(name, op)| (*op, line[name.len()..].trim_start()));
     let (flow, actions) = rest.split_at(flow_len(rest));
     match (op, flow, actions.trim_start()) {
@@ -296,14 +296,14 @@ fn file_line(line: &str, default: FileOp) -> FileLine<'_> {
 
 /// Length of the flow at the beginning of a text: one word, or two words in the format of `dump-flows`, which has a blank after `ufid:...,`.
 fn flow_len(text: &str) -> usize {
-    let word = text.find(char::is_whitespace).unwrap_or(text.len());
-    if text.starts_with("ufid:") && text[..word].ends_with(',') {
-        let rest = &text[word..];
+    let word_len = text.find(char::is_whitespace).unwrap_or(text.len());
+    if text.starts_with("ufid:") && text[..word_len].ends_with(',') {
+        let rest = &text[word_len..];
         let key = rest.trim_start();
         let blanks = rest.len() - key.len();
-        return word + blanks + key.find(char::is_whitespace).unwrap_or(key.len());
+        return word_len + blanks + key.find(char::is_whitespace).unwrap_or(key.len());
     }
-    word
+    word_len
 }
 
 /// Carries out the operations of a flow file. As in Open vSwitch, lines that fail are reported and skipped, and the command succeeds.

@@ -34,11 +34,11 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 fn change_port_number(switch: &mut Switch, dp: &str, port: &str, wanted: &str) -> Result<String, String> {
     let backer = switch.datapaths.with_bridges().find(|b| b.datapath_type == "dummy" && b.dp_name == dp);
     let backer = backer.ok_or("unknown datapath")?;
-    let has_it = |b: &&openflow_service::Bridge| {
+    let has_port = |b: &&openflow_service::Bridge| {
         b.config.datapath_type == backer.datapath_type
             && b.port_named(port).is_some_and(|p| p.number().is_some())
     };
-    let bridge = switch.bridges.values().find(has_it).ok_or("unknown port")?.name.clone();
+    let bridge = switch.bridges.values().find(has_port).ok_or("unknown port")?.name.clone();
     let number = u32::try_from(number(wanted)).ok().filter(|n| (1..=datapath::ports::MAX_PORT).contains(n));
     let number = PortNo(number.ok_or("bad port number")?);
     if backer.ports.contains_key(&number) {

@@ -11,7 +11,7 @@ use crate::names::DatapathNames;
 use crate::trace_run::{TraceInput, run};
 use datapath::last_drop::{DropPort, LastDrop};
 use dpif::text::DpPortNames;
-use dpif::{DpAction, DropReason};
+use dpif::{DpAction, DropReason, UserspaceCookie};
 use flow::text::{NoNames, flow_text};
 use flow::{Flow, Match};
 use ofproto::Rule;
@@ -127,13 +127,13 @@ pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<DroppedPacke
 fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) -> Vec<DroppedPacket<'a>> {
     let mut found = Vec::new();
     for backer in switch.datapaths.with_bridges() {
-        let meant = |port: u32| {
+        let is_selected = |port: u32| {
             let here = |(b, no): &(&Backer, PortNo)| std::ptr::eq(*b, backer) && no.0 == port;
             selection.all_ports || selection.ports.iter().any(here)
         };
         let published = backer.shared.published();
         for drop in backer.datapath.last_drops() {
-            if !meant(drop.port.port()) {
+            if !is_selected(drop.port.port()) {
                 continue;
             }
             let flow = drop.flow();
@@ -362,11 +362,52 @@ pub(crate) fn trace_input(
     TraceInput { published, bridge, flow, packet: None, actions: None, names, ct_next: Vec::new() }
 }
 
-/// Whether the actions neither send the packet nor recirculate it nor pass it to a controller.
+/// Whether the actions neither send the packet nor recirculate it nor pass it to a controller. Copies that are only sampled do not count.
 fn drops(actions: &[DpAction]) -> bool {
     actions.iter().all(|a| match a {
-        DpAction::Output(_) | DpAction::Userspace(_) | DpAction::Recirc(_) => false,
+        DpAction::Output(_) | DpAction::LbOutput(_) | DpAction::TunnelPop(_) | DpAction::Recirc(_) => false,
+        DpAction::Userspace(request) => {
+            !matches!(request.cookie, UserspaceCookie::Slow { .. } | UserspaceCookie::Controller { .. })
+        }
         DpAction::Clone(list) => drops(list),
+        DpAction::Sample(sample) => drops(&sample.actions),
+        // Which branch a packet takes depends on its length.
+        DpAction::CheckPktLen(check) => drops(&check.greater) && drops(&check.less_equal),
         _ => true,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dpif::{CheckPktLen, LbOutput, Sample, Userspace};
+    use units::PortNo;
+
+    #[test]
+    fn what_sends_a_packet_does_not_drop_it() {
+        let output = || vec![DpAction::Output(PortNo(1))];
+        let sample = Userspace {
+            pid: 0,
+            cookie: UserspaceCookie::Ipfix { output_port: PortNo(1) },
+            include_actions: false,
+            tunnel_out_port: None,
+            userdata: Vec::new(),
+            sample_data: None,
+        };
+        let sample = DpAction::Userspace(Box::new(sample));
+        let sampled = |actions| DpAction::Sample(Box::new(Sample { probability: 5, actions }));
+        let by_length = |greater, less_equal| {
+            DpAction::CheckPktLen(Box::new(CheckPktLen { pkt_len: 100, greater, less_equal }))
+        };
+        assert!(drops(&[DpAction::PopVlan, sampled(vec![sample.clone()]), by_length(vec![], vec![sample])]));
+        for sends in [
+            DpAction::LbOutput(LbOutput { bond_id: 1 }),
+            DpAction::TunnelPop(PortNo(3)),
+            sampled(output()),
+            by_length(vec![], output()),
+            DpAction::Clone(output()),
+        ] {
+            assert!(!drops(std::slice::from_ref(&sends)), "{sends:?}");
+        }
+    }
 }

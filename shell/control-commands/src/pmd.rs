@@ -13,9 +13,9 @@ use switch::{Backer, Switch};
 use units::{CoreId, Millis};
 use unixctl::Format;
 
-/// Default time over which the usage of queues is measured, in seconds.
+/// Default and maximum time over which the usage of queues is measured, in seconds.
 const DEFAULT_SECONDS: u64 = 60;
-/// Length of a measurement interval in seconds; a measurement covers complete intervals.
+/// Length of a measurement interval in seconds. The requested time is rounded up to a multiple of it.
 const INTERVAL: u64 = 5;
 
 const NO_DATAPATH: &str = "please specify an existing datapath";
@@ -276,7 +276,7 @@ struct QueueRow {
 struct Thread {
     info: WorkerInfo,
     rxqs: Vec<QueueRow>,
-    /// Cycles of iterations with packets, and all cycles in that time; (0, 0): not measured yet.
+    /// Cycles of busy iterations, and all cycles in that time; (0, 0): not measured yet.
     usage: (u64, u64),
 }
 

@@ -7,7 +7,7 @@ use poll_threads::WorkerInfo;
 use switch::Backer;
 use units::{CoreId, Millis, PortNo, WorkerId};
 
-/// All ports of a datapath that have a device, by number.
+/// The text of all ports of a datapath that have tx queues, sorted by port number.
 pub(crate) fn show(backer: &Backer, now: Millis) -> String {
     let infos = backer.workers.infos();
     let text = |no: &PortNo| {
@@ -18,7 +18,7 @@ pub(crate) fn show(backer: &Backer, now: Millis) -> String {
 }
 
 /// The text of a port: its tx queues, and the workers of each queue. If the hash of a packet selects the queue, every
-/// worker may use all queues.
+/// worker may use all queues, so none is listed.
 fn port_text(name: &str, queues: TxQueues, infos: &[WorkerInfo]) -> String {
     let mut users = queues.users;
     if queues.mode == TxMode::Static {

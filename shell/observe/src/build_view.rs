@@ -178,7 +178,7 @@ fn counters(port: &mut BridgePort, backer: Option<&Backer>, bridge: xlate::Bridg
                 .map_or(Counters::None, |stats| Counters::Read(Box::new(stats))),
         },
         Backing::Patch { .. } | Backing::Tunnel { .. } => backer.map_or(Counters::None, |backer| {
-            let s = backer.patches.get(bridge, ofport);
+            let s = backer.patch_tunnel_counters.get(bridge, ofport);
             Counters::Read(Box::new(netdev::stats::Stats {
                 rx_packets: Some(s.rx_packets),
                 rx_bytes: Some(s.rx_bytes),

@@ -39,7 +39,7 @@ pub enum Backing {
 pub struct BridgePort {
     /// The UUID of the port's row in table Interface.
     pub uuid: Uuid,
-    /// The name of the device.
+    /// The name of the interface.
     pub name: String,
     /// Column `type` of the row.
     pub kind: String,
@@ -51,7 +51,7 @@ pub struct BridgePort {
     pub backing: Backing,
     /// Configuration by controllers (`OFPT_PORT_MOD`).
     pub config: PortConfig,
-    /// Facts of the device, as they were read last; `None` for patch ports.
+    /// Facts of the device, as they were read last; `None` for patch ports and tunnels.
     pub facts: Option<Facts>,
     /// `Netdev::change_seq` at the time when the facts were read.
     pub change_seq: u64,
@@ -123,7 +123,7 @@ impl BridgePort {
         self.facts.as_ref().map(|f| Mac(f.mac)).unwrap_or_default()
     }
 
-    /// Whether the port is administratively up and has a link; always true for patch ports.
+    /// Whether the port is administratively up and has a link; always true for patch ports and tunnels.
     pub fn is_up(&self) -> bool {
         self.facts.as_ref().is_none_or(|f| f.admin_up && f.link_up)
     }
@@ -149,7 +149,7 @@ impl BridgePort {
         if self.facts.is_some() { self.mac() } else { self.patch_mac() }
     }
 
-    /// The MAC address that is reported for a patch port, which has no device: locally administered, unicast, an FNV-1a hash of the name.
+    /// The MAC address that is reported for a patch port or tunnel, which has no device: locally administered, unicast, an FNV-1a hash of the name.
     pub fn patch_mac(&self) -> Mac {
         let hash = self
             .name

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen};
 
-/// Counters of a queue.
+/// Counters of a QoS queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     /// Packets sent.
@@ -36,7 +36,7 @@ pub trait SwitchAccess {
     fn fold_statistics(&mut self);
     /// The counters of a port.
     fn port_stats(&mut self, bridge: BridgeId, port: &mut BridgePort) -> PortStats;
-    /// Counters of a queue of a port; `None`: the queue has no counters.
+    /// Counters of a QoS queue of a port; `None`: the queue has no counters.
     fn queue_counts(&mut self, port: &BridgePort, queue: u32) -> Option<QueueCounts>;
     /// Sets a device up or down, and updates the port's `facts`. Returns false if that failed.
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;

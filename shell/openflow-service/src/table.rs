@@ -64,9 +64,9 @@ impl RequestContext<'_> {
         for new in wanted {
             let old = old.iter().find(|o| o.table == new.table).ok_or(OfError::TffcBadTable)?;
             let name_is_fixed = ofproto.table(new.table).is_some_and(|t| t.config().name_from_database);
-            let is_renamed = name_is_fixed && !new.name.is_empty() && new.name != old.name;
+            let changes_fixed_name = name_is_fixed && !new.name.is_empty() && new.name != old.name;
             if new.max_entries != old.max_entries
-                || is_renamed
+                || changes_fixed_name
                 || (!new.keeps_properties && exceeds(new, old))
             {
                 return Err(OfError::TffcEperm);

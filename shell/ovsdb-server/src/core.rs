@@ -21,14 +21,14 @@ pub struct Core {
     pub(crate) last_retried: SessionId,
 }
 
-/// The work of one iteration or job.
+/// The work of one turn or job.
 #[derive(Default)]
 pub struct Work {
     /// Requests to execute, in this order.
     pub requests: Vec<(SessionId, ClientMessage)>,
     /// Sessions whose held changes can be sent, because their clients have read all output.
     pub send_held: Vec<SessionId>,
-    /// Blocked transactions to retry after that.
+    /// Blocked transactions to retry after the requests.
     pub retries: Retries,
 }
 
@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    /// Executes requests, sends held changes and retries blocked transactions. The caller must then call
+    /// Sends held changes, executes requests and retries blocked transactions, in this order. The caller must then call
     /// [`Core::finish_work`].
     pub fn execute_work(&mut self, work: Work) {
         for id in work.send_held {

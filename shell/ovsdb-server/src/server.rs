@@ -1,6 +1,6 @@
-//! The server. In each iteration it configures remotes, accepts clients, reads, executes requests, and writes.
+//! The server. In each turn it configures remotes, accepts clients, reads, executes requests, and writes.
 //!
-//! One thread owns the sockets. Between iterations it sleeps until one of the events that [`Server::wait`] registered, and
+//! One thread owns the sockets. Between turns it sleeps until one of the events that [`Server::wait`] registered, and
 //! passes the events to the next [`Server::run`]. The databases are in the [`Core`]. The thread itself executes requests
 //! that take at most a few milliseconds. For longer requests it moves the core to a job and continues without it: it
 //! reads, writes and answers probes, while other requests wait until the job returns the core.
@@ -55,14 +55,14 @@ pub struct Server {
     ended_sessions: Vec<SessionId>,
     /// The session whose request was executed last.
     last_served: SessionId,
-    /// The last iteration started a job for a request and therefore retried no blocked transaction.
+    /// The last turn started a job for a request and therefore retried no blocked transaction.
     retries_skipped: bool,
     pub(crate) remotes: Remotes,
     pub(crate) tls: crate::tls_names::TlsNames,
     pub(crate) status_due: Option<Millis>,
     /// The configuration errors that were logged last.
     pub(crate) errors: Vec<String>,
-    /// The value of `settings_generation` when the settings were resolved; `None`: resolve them in the next iteration.
+    /// The value of `settings_generation` when the settings were resolved; `None`: resolve them in the next turn.
     resolved_at: Option<u64>,
     rundir: PathBuf,
     next_session: SessionId,
@@ -71,7 +71,7 @@ pub struct Server {
     buffer: Vec<u8>,
 }
 
-/// The sockets that are readable in an iteration.
+/// The sockets that are readable in a turn.
 pub struct Readable {
     sessions: Vec<SessionId>,
     /// Whether clients may wait at a listening socket.
@@ -150,7 +150,7 @@ impl Server {
         &mut self.core
     }
 
-    /// Runs one iteration: processes results of jobs, events and deadlines.
+    /// Runs one turn: processes results of jobs, events and deadlines.
     pub fn run(&mut self, readable: &Readable, now: Millis) {
         while let Some(done) = self.jobs.next_result(false) {
             self.take_job_result(Some(done));
@@ -358,7 +358,7 @@ impl Server {
         let began = Instant::now();
         self.update_sessions();
         if self.retries_skipped {
-            // Otherwise blocked transactions would never be retried while each iteration starts a job.
+            // Otherwise blocked transactions would never be retried while each turn starts a job.
             self.retry_blocked();
             if self.is_busy() {
                 return;
@@ -393,7 +393,7 @@ impl Server {
         let mut work = Work { requests: vec![first], ..Work::default() };
         for id in ready {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
-            // A probe is answered before the job starts, even if it arrived in the same iteration as the request.
+            // A probe is answered before the job starts, even if it arrived in the same turn as the request.
             conn.answer_probes();
             let some = std::iter::from_fn(|| conn.next_request()).take(REQUESTS_PER_JOB);
             work.requests.extend(some.map(|waiting| (id, waiting.message)));
@@ -401,7 +401,7 @@ impl Server {
         work
     }
 
-    /// Does the iteration's remaining work on the core: in a job if it may take long, otherwise at once.
+    /// Does the turn's remaining work on the core: in a job if it may take long, otherwise at once.
     fn finish_turn(&mut self, mut work: Work, mut needs_job: bool) {
         for (id, session) in self.core.sessions.iter().filter(|(_, s)| s.can_send_held()) {
             needs_job |= Core::needs_job_to_send_changes(session);

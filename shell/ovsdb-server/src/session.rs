@@ -247,7 +247,7 @@ impl Session {
         gone.iter().map(|m| m.id().clone()).collect()
     }
 
-    /// Ends the connection in this iteration.
+    /// Ends the connection in this turn.
     pub fn end(&mut self, loss: DisconnectReason) {
         self.loss.get_or_insert(loss);
     }

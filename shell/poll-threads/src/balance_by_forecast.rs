@@ -39,8 +39,8 @@ impl Workers {
         self.balancer.settings().on && self.policy() == Policy::Predictive
     }
 
-    /// When the main loop must call [`balance_by_forecast`](Self::balance_by_forecast) next. `None`: the counters are not read, or it
-    /// has not been called yet; the first call is due at once.
+    /// When the main loop must call [`balance_by_forecast`](Self::balance_by_forecast) next. `None`: the counters are not read, or that
+    /// function has not been called yet; its first call is due at once.
     pub(crate) fn next_forecast(&self) -> Option<Millis> {
         self.predict.next.filter(|_| self.reads_counters())
     }
@@ -84,8 +84,8 @@ impl Workers {
     pub fn preview_reassignment(&self) -> Vec<PlannedMove> {
         let cores: Vec<pmd::Core> = self.polling_cores().iter().map(|s| s.core).collect();
         let rxqs = self.ports.pmd_queues();
-        let how = &self.pmd_settings;
-        let given = pmd::assign::assign(&cores, &rxqs, how.algorithm, how.isolate).cores;
+        let settings = &self.pmd_settings;
+        let given = pmd::assign::assign(&cores, &rxqs, settings.algorithm, settings.isolate).cores;
         let forecasts = self.ports.forecasts();
         let planned = |((rxq, to), f): ((&pmd::Rxq, &Option<CoreId>), QueueForecast<'_>)| {
             let from = self.workers.get(&f.owner?)?.info.core;
@@ -130,21 +130,21 @@ impl Workers {
                 node.even_load * 100.0
             );
         }
-        for step in self.with_port_names(&plan) {
+        for queue_move in self.with_port_names(&plan) {
             runtime::info!(
                 LOG,
                 "PMD auto load balance moves port '{}' rx queue {} ({:.0}%) from core {} to core {}.",
-                step.port,
-                step.queue,
-                step.load * 100.0,
-                step.from.0,
-                step.to.0
+                queue_move.port,
+                queue_move.queue,
+                queue_move.load * 100.0,
+                queue_move.from.0,
+                queue_move.to.0
             );
         }
         self.predict.moves += plan.moves.len() as u64;
         let keys: Vec<_> = self.queues_of_pmd_threads().map(|f| f.key).collect();
-        for step in &plan.moves {
-            self.move_queue(keys[step.queue], worker_of(step.to), true);
+        for queue_move in &plan.moves {
+            self.move_queue(keys[queue_move.queue], worker_of(queue_move.to), true);
         }
         self.deliver();
     }
@@ -195,11 +195,11 @@ impl Workers {
     /// The moves of a plan, with the names of the ports.
     fn with_port_names(&self, plan: &Plan) -> Vec<PlannedMove> {
         let queues: Vec<_> = self.queues_of_pmd_threads().collect();
-        let planned = |step: &pmd::plan_moves::Move| {
-            let queue = queues.get(step.queue)?;
+        let planned = |queue_move: &pmd::plan_moves::Move| {
+            let queue = queues.get(queue_move.queue)?;
             let port = queue.port.to_owned();
             let load = queue.forecast.next();
-            Some(PlannedMove { port, queue: queue.key.1.0, from: step.from, to: step.to, load })
+            Some(PlannedMove { port, queue: queue.key.1.0, from: queue_move.from, to: queue_move.to, load })
         };
         plan.moves.iter().filter_map(planned).collect()
     }

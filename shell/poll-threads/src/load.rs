@@ -23,7 +23,7 @@ impl WorkerLoad {
         self.all.last() + self.asleep.last()
     }
 
-    /// Returns the cycles of iterations with packets and the cycles that passed, both during the last `intervals`
+    /// Returns the cycles of busy iterations and the cycles that passed, both during the last `intervals`
     /// intervals and the present interval so far. `tally`: the present counters of the worker.
     pub fn usage(&self, intervals: usize, tally: &Tally) -> (u64, u64) {
         let n = |event| Cycles(tally.get(event));

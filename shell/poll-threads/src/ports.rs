@@ -88,7 +88,7 @@ impl Queue {
 }
 
 struct Port {
-    about: PortScheduling,
+    port_scheduling: PortScheduling,
     affinity: BTreeMap<QueueId, CoreId>,
     queues: Vec<Queue>,
     /// State of the withdrawn queues, until the port gets new queues.
@@ -153,7 +153,7 @@ fn number(i: usize) -> QueueId {
 
 impl Ports {
     /// Adds a port and its queues, or new queues of a port whose queues were withdrawn.
-    pub(crate) fn add(&mut self, no: PortNo, about: PortScheduling, rx_queues: Vec<RxHandle>) {
+    pub(crate) fn add(&mut self, no: PortNo, port_scheduling: PortScheduling, rx_queues: Vec<RxHandle>) {
         // When a port's queues are replaced, the pinning and the load history are kept.
         let old = self.by_no.remove(&no);
         let (affinity, kept) = old.map(|p| (p.affinity, p.kept)).unwrap_or_default();
@@ -162,9 +162,10 @@ impl Ports {
             Queue::new(Rxq::new(no, number(i), handle.queue), handle.poll_fd, kept.next())
         };
         let queues = rx_queues.into_iter().enumerate().map(queue).collect();
-        let set = if about.is_pmd { &mut self.pmd_ports } else { &mut self.unassigned_kernel_ports };
+        let set =
+            if port_scheduling.is_pmd { &mut self.pmd_ports } else { &mut self.unassigned_kernel_ports };
         set.insert(no);
-        self.by_no.insert(no, Port { about, affinity, queues, kept: Vec::new(), device_drops: 0 });
+        self.by_no.insert(no, Port { port_scheduling, affinity, queues, kept: Vec::new(), device_drops: 0 });
     }
 
     /// Sets which queues of a port are pinned to cores. Returns whether queues must be reassigned because of that.
@@ -172,7 +173,7 @@ impl Ports {
         match self.by_no.get_mut(&no) {
             Some(port) if port.affinity != affinity => {
                 port.affinity = affinity;
-                port.about.is_pmd
+                port.port_scheduling.is_pmd
             }
             _ => false,
         }
@@ -181,9 +182,9 @@ impl Ports {
     /// Sets the NUMA node of a port's memory. Returns whether queues must be reassigned because of that.
     pub(crate) fn set_numa(&mut self, no: PortNo, numa: NumaId) -> bool {
         match self.by_no.get_mut(&no) {
-            Some(port) if port.about.numa != numa => {
-                port.about.numa = numa;
-                port.about.is_pmd
+            Some(port) if port.port_scheduling.numa != numa => {
+                port.port_scheduling.numa = numa;
+                port.port_scheduling.is_pmd
             }
             _ => false,
         }
@@ -193,7 +194,7 @@ impl Ports {
     pub(crate) fn remove(&mut self, no: PortNo) -> bool {
         self.unassigned_kernel_ports.remove(&no);
         self.pmd_ports.remove(&no);
-        self.by_no.remove(&no).is_some_and(|p| p.about.is_pmd)
+        self.by_no.remove(&no).is_some_and(|p| p.port_scheduling.is_pmd)
     }
 
     /// Withdraws the queues of a port. The port stays, and the state of the queues is kept for the port's new queues.
@@ -237,10 +238,10 @@ impl Ports {
         ports
             .flat_map(|(no, port)| {
                 port.queues.iter().enumerate().map(|(i, q)| pmd::Rxq {
-                    port: port.about.name.clone(),
+                    port: port.port_scheduling.name.clone(),
                     no: *no,
                     queue: number(i),
-                    numa: port.about.numa,
+                    numa: port.port_scheduling.numa,
                     cycles: q.history.total(),
                     pinned: port.affinity.get(&number(i)).copied(),
                 })
@@ -264,13 +265,13 @@ impl Ports {
 
     /// The queues that a worker has. `all`: also the queues of kernel ports.
     pub(crate) fn of_worker(&self, worker: WorkerId, all: bool) -> impl Iterator<Item = RxqView<'_>> {
-        let ports = self.by_no.iter().filter(move |(_, p)| all || p.about.is_pmd);
+        let ports = self.by_no.iter().filter(move |(_, p)| all || p.port_scheduling.is_pmd);
         ports.flat_map(move |(no, port)| {
             let mine =
                 move |(_, q): &(usize, &Queue)| matches!(q.owner, QueueOwner::Worker(w) if w == worker);
             port.queues.iter().enumerate().filter(mine).map(move |(i, q)| RxqView {
                 no: *no,
-                port: &port.about.name,
+                port: &port.port_scheduling.name,
                 queue: number(i),
                 history: &q.history,
                 elapsed: &q.elapsed,
@@ -285,8 +286,8 @@ impl Ports {
         self.by_no.get_mut(&no).into_iter().for_each(|p| p.device_drops = drops);
     }
 
-    /// Updates the forecasts at the end of a second of `elapsed` cycles. `saturated`: the worker was never idle during
-    /// that second.
+    /// Updates the forecasts at the end of a second of `elapsed` cycles. `saturated`: whether the worker was idle for less than 3 % of
+    /// that second (`SATURATED_IDLE_DIVISOR`).
     pub(crate) fn add_second(&mut self, elapsed: u64, saturated: impl Fn(WorkerId) -> bool) {
         for no in &self.pmd_ports {
             let Some(port) = self.by_no.get_mut(no) else { continue };
@@ -309,7 +310,7 @@ impl Ports {
         self.pmd_ports().flat_map(|(no, port)| {
             port.queues.iter().enumerate().map(|(i, q)| QueueForecast {
                 key: (*no, number(i)),
-                port: &port.about.name,
+                port: &port.port_scheduling.name,
                 queues: port.queues.len(),
                 pinned: port.affinity.contains_key(&number(i)),
                 owner: q.owner(),

@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 use units::{CoreId, Millis, PortNo, QueueId};
 
 const QUEUES: usize = 3;
-/// The number of a packet is in its source address, at this offset.
+/// The fields of all packets, except the source address.
 const FLOW: Flow = Flow { dl_type: 0x0800, nw_proto: 17, ..Flow::ZERO };
+/// Offset of the IPv4 source address, which contains the number of the packet.
 const ADDRESS: usize = 14 + 12;
 
 /// A poll-mode device that returns numbered packets without end.
@@ -108,12 +109,13 @@ impl Setup {
             let queue = Box::new(Source { queue, next: 0, packet, made: Arc::clone(&self.made) });
             RxHandle { queue, poll_fd: None }
         };
-        let about = PortScheduling { name: "in".to_owned(), is_pmd: true, ..PortScheduling::default() };
-        self.workers.add(no, about, (0..queues).map(source).collect());
+        let port_scheduling =
+            PortScheduling { name: "in".to_owned(), is_pmd: true, ..PortScheduling::default() };
+        self.workers.add(no, port_scheduling, (0..queues).map(source).collect());
         self.workers.reconfigure(&self.datapath);
     }
 
-    /// Returns the queues of the first port that a core polls.
+    /// The queues of port `IN` that this core polls.
     fn of_core(&self, core: u32) -> Vec<u16> {
         let rxqs = self.workers.rxqs(worker_of(CoreId(core)));
         rxqs.filter(|q| q.no == IN).map(|q| q.queue.0).collect()
@@ -121,9 +123,9 @@ impl Setup {
 
     /// Waits until every queue has been polled again.
     fn wait_for_packets(&self, queues: usize) {
-        let sum = || (0..queues).map(|q| self.made[q].load(Ordering::Relaxed)).collect::<Vec<_>>();
-        let (before, start) = (sum(), Instant::now());
-        while sum().iter().zip(&before).any(|(now, before)| now == before) {
+        let counts = || (0..queues).map(|q| self.made[q].load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let (before, start) = (counts(), Instant::now());
+        while counts().iter().zip(&before).any(|(now, before)| now == before) {
             assert!(start.elapsed() < Duration::from_secs(20), "a queue is polled no more");
             std::thread::yield_now();
         }
@@ -248,7 +250,7 @@ fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     setup.workers.configure(&PmdSettings { balance, ..settings.clone() });
     setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(1)), true);
     setup.workers.move_queue((IN, QueueId(1)), worker_of(CoreId(1)), true);
-    // A port without load is added. Its packets match no flow.
+    // A port without rx queues is added.
     let idle = PortScheduling { name: "idle".to_owned(), is_pmd: true, ..PortScheduling::default() };
     setup.workers.add(PortNo(3), idle, vec![]);
     setup.workers.reconfigure(&setup.datapath);
@@ -259,7 +261,7 @@ fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     setup.arrived.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
     setup.add(IN, 3);
     assert_eq!((setup.of_core(0), setup.of_core(1)), (vec![2], vec![0, 1]));
-    // An explicit rebalance and the other policy assign the queues by the algorithm.
+    // An explicit rebalance assigns all queues by the configured algorithm.
     setup.workers.request_reassignment();
     setup.workers.reconfigure(&setup.datapath);
     assert_eq!(setup.of_core(0).len() + setup.of_core(1).len(), 3);
@@ -292,8 +294,13 @@ impl Trap {
     fn set(setup: &mut Setup) -> Trap {
         let trap = Trap::default();
         setup.workers.move_queue((IN, QueueId(0)), worker_of(CoreId(0)), true);
-        let about = PortScheduling { name: "trap".to_owned(), is_pmd: true, ..PortScheduling::default() };
-        setup.workers.add(TRAP, about, vec![RxHandle { queue: Box::new(trap.clone()), poll_fd: None }]);
+        let port_scheduling =
+            PortScheduling { name: "trap".to_owned(), is_pmd: true, ..PortScheduling::default() };
+        setup.workers.add(
+            TRAP,
+            port_scheduling,
+            vec![RxHandle { queue: Box::new(trap.clone()), poll_fd: None }],
+        );
         setup.workers.pin(TRAP, BTreeMap::from([(QueueId(0), CoreId(1))]));
         setup.workers.reconfigure(&setup.datapath);
         let start = Instant::now();
@@ -375,9 +382,9 @@ fn idle_kernel_ports_are_polled_rarely_and_lose_nothing() {
         let (polls_of_it, received_of_it) = (Arc::clone(&polls), Arc::clone(&received));
         let queue =
             Kernel { socket: near, endless: port == 0, packet, polls: polls_of_it, received: received_of_it };
-        let about = PortScheduling { name: format!("k{port}"), ..PortScheduling::default() };
+        let port_scheduling = PortScheduling { name: format!("k{port}"), ..PortScheduling::default() };
         let number = PortNo(10 + port as u32);
-        setup.workers.add(number, about, vec![RxHandle { queue: Box::new(queue), poll_fd }]);
+        setup.workers.add(number, port_scheduling, vec![RxHandle { queue: Box::new(queue), poll_fd }]);
         ends.push(far);
         counts.push((polls, received));
     }

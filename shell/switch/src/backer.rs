@@ -52,7 +52,7 @@ pub struct Backer {
     /// Serves upcalls.
     pub upcall_translator: Arc<UpcallTranslator>,
     /// Counters of patch ports and tunnel ports.
-    pub patches: Arc<PatchAndTunnelCounters>,
+    pub patch_tunnel_counters: Arc<PatchAndTunnelCounters>,
     /// Runs the timers of BFD, CFM, LLDP, LACP and spanning trees.
     pub timers: Timers,
     /// The handler threads.
@@ -113,9 +113,13 @@ impl Backer {
         let for_memory = waker.clone();
         datapath.conntrack().set_memory_wake(Arc::new(move || for_memory.wake()));
         let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours), Arc::clone(exporters)));
-        let patches = Arc::new(PatchAndTunnelCounters::default());
-        let translator =
-            Arc::new(UpcallTranslator::new(datapath_type, Arc::clone(&shared), Arc::clone(&patches), seed));
+        let patch_tunnel_counters = Arc::new(PatchAndTunnelCounters::default());
+        let translator = Arc::new(UpcallTranslator::new(
+            datapath_type,
+            Arc::clone(&shared),
+            Arc::clone(&patch_tunnel_counters),
+            seed,
+        ));
         datapath.set_handler(Arc::clone(&translator) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
             Threads::None => Workers::new_inline(&datapath, topology, false),
@@ -140,7 +144,7 @@ impl Backer {
             datapath,
             shared,
             upcall_translator: translator,
-            patches,
+            patch_tunnel_counters,
             timers,
             handler_threads: Handlers::default(),
             workers,

@@ -22,8 +22,9 @@ impl TimeoutPolicies {
         &self.zones
     }
 
-    /// Applies the timeouts of the database. Returns whether a zone has another policy than before. Policies that no
-    /// zone uses are removed; connections that were created with such a policy then have the default timeouts.
+    /// Applies the timeouts of the database. Returns whether the number of a zone's policy has
+    /// changed. Policies that no zone uses are removed; connections that were created with such a policy then have the default
+    /// timeouts, or those of a later policy with the same number.
     pub fn configure(&mut self, table: &Conntrack, wanted: &BTreeMap<u16, Timeouts>) -> bool {
         self.numbers.retain(|timeouts, number| {
             let stays = wanted.values().any(|w| w == timeouts);

@@ -199,7 +199,7 @@ impl SwitchAccess for RestOfSwitch<'_> {
             Backing::Patch { .. } | Backing::Tunnel { .. } => {
                 match self.switch.datapaths.of(&self.datapath_type) {
                     Some(backer) => {
-                        let s = backer.patches.get(bridge, port.ofport);
+                        let s = backer.patch_tunnel_counters.get(bridge, port.ofport);
                         PortStats {
                             rx_packets: s.rx_packets,
                             rx_bytes: s.rx_bytes,

@@ -305,7 +305,7 @@ fn statistics_row(
             crate::qos::statistics(Some(&backer.datapath), *number, &mut **netdev).ok()
         }
         Backing::Patch { .. } | Backing::Tunnel { .. } => {
-            let s = backer.patches.get(bridge, port.ofport);
+            let s = backer.patch_tunnel_counters.get(bridge, port.ofport);
             Some(Stats {
                 rx_packets: Some(s.rx_packets),
                 rx_bytes: Some(s.rx_bytes),

@@ -155,7 +155,7 @@ impl Switch {
             running.conns.send_port_status(PortReason::Delete, &message, None, None);
         }
         if let Some(backer) = self.datapaths.of_bridge_mut(running) {
-            backer.patches.forget(running.id, ofport);
+            backer.patch_tunnel_counters.forget(running.id, ofport);
             crate::port_sessions::forget(backer, (running.id, ofport));
             backer.remove_backing(&port.name, &port.backing);
             backer.mark_all_changed();

@@ -1,7 +1,7 @@
 //! A state machine that decides when to attempt, probe and drop a connection. It uses no sockets and reads no clock.
 //!
-//! The owner calls `run` in every iteration of its loop, after it has read all input and called `activity`; otherwise, after
-//! a delayed iteration, a live peer would look dead. The owner performs the returned `Action` and reports its result.
+//! The owner calls `run` in every turn of its loop, after it has read all input and called `activity`; otherwise, after
+//! a delayed turn, a live peer would look dead. The owner performs the returned `Action` and reports its result.
 //! Messages are collected as `LogLine`s, which the owner logs with `log_to`. Texts and timing are those of Open vSwitch 3.7;
 //! its code for OVSDB and that for OpenFlow have different texts for some messages (`Wording`).
 
@@ -17,7 +17,7 @@ const MIN_BACKOFF_MS: u64 = 1_000;
 const MAX_BACKOFF_MS: u64 = 8_000;
 const PROBE_INTERVAL_MS: u64 = 5_000;
 const MIN_CONNECT_MS: u64 = 1_000;
-/// Maximum number of stored lines, more than one iteration produces. It limits the memory if the owner never logs.
+/// Maximum number of stored lines; one turn produces fewer. It limits the memory if the owner never logs.
 const MAX_LINES: usize = 32;
 
 /// The part of Open vSwitch whose messages are used.
@@ -32,7 +32,7 @@ pub enum Wording {
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not attempted.
+    /// No attempt follows: the connection is disabled, or the peer opened it and it has ended.
     Void,
     /// Waiting before the next attempt.
     Backoff,
@@ -106,7 +106,7 @@ pub struct Reconnect {
     retry: bool,
     state: State,
     entered_at: Millis,
-    /// The current wait between attempts, in ms; this and the next three are in ms.
+    /// The current wait between attempts. This field and the next three are in ms.
     backoff: u64,
     min_backoff: u64,
     max_backoff: u64,
@@ -247,8 +247,8 @@ impl Reconnect {
         self.attempt_ended(now, error, Level::Info);
     }
 
-    /// As [`connect_failed`](Self::connect_failed), for an attempt that fails when it is started. Open vSwitch warns about such an attempt to
-    /// reach a controller.
+    /// As [`connect_failed`](Self::connect_failed), for an attempt that fails when it is started. As in Open vSwitch, the log line of an
+    /// OpenFlow connection is then a warning.
     pub fn start_failed(&mut self, now: Millis, error: &io::Error) {
         let level = if self.wording == Wording::OpenFlow { Level::Warn } else { Level::Info };
         self.attempt_ended(now, error, level);
@@ -264,13 +264,13 @@ impl Reconnect {
     }
 
     /// Reports that the connection or the attempt ended.
-    pub fn disconnected(&mut self, now: Millis, loss: impl Into<DisconnectReason>) {
-        let loss = loss.into();
+    pub fn disconnected(&mut self, now: Millis, disconnect_reason: impl Into<DisconnectReason>) {
+        let disconnect_reason = disconnect_reason.into();
         self.reconnect_requested = false;
         match self.state {
             State::Void | State::Backoff => {}
             State::Connecting => {
-                let error = match loss {
+                let error = match disconnect_reason {
                     DisconnectReason::Error(text) => Some(text),
                     DisconnectReason::Closed => Some("End of file".into()),
                     DisconnectReason::Dropped => None,
@@ -278,12 +278,12 @@ impl Reconnect {
                 self.attempt_failed(now, error, Level::Info);
             }
             State::Active | State::Idle => {
-                match &loss {
+                match &disconnect_reason {
                     DisconnectReason::Error(e) => self.log(Level::Warn, &format!("connection dropped ({e})")),
                     DisconnectReason::Closed => self.log(self.default_level(), "connection closed by peer"),
                     DisconnectReason::Dropped => self.log(self.default_level(), "connection dropped"),
                 }
-                self.last_error = match loss {
+                self.last_error = match disconnect_reason {
                     DisconnectReason::Error(text) => Some(text),
                     DisconnectReason::Closed => Some("End of file".into()),
                     DisconnectReason::Dropped => None,

@@ -69,7 +69,7 @@ impl Target {
         match self {
             Target::Unix(p) => Target::Unix(dir.join(p)),
             Target::PUnix(p) => Target::PUnix(dir.join(p)),
-            tcp => tcp,
+            other => other,
         }
     }
 

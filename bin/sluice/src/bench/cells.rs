@@ -91,7 +91,7 @@ fn emc_ways(size: Size) -> Experiment {
     for inv_prob in [1, 100] {
         for (name, kind) in kinds {
             let cell = size.cell((name, kind, inv_prob, false), 10_000);
-            // With insertion probability 1/100 the steady state is reached later, so use 20 times as many packets before.
+            // With insertion probability 1/100 the steady state is reached later, so warm up with 20 times as many packets.
             let before = cell.packets.0 * if inv_prob == 1 { 1 } else { 20 };
             cells.push(Cell { subtables: 3, packets: (before, cell.packets.1), ..cell });
         }

@@ -40,10 +40,10 @@ pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
                 sums.push(sum);
             }
             // Shuffle the flow numbers, so that flows of neighbouring rank do not have similar addresses.
-            let names = shuffled(flows, &mut random);
+            let flow_numbers = shuffled(flows, &mut random);
             let draw = || {
                 let at = random.f64() * sum;
-                names[sums.partition_point(|s| *s < at).min(flows - 1)]
+                flow_numbers[sums.partition_point(|s| *s < at).min(flows - 1)]
             };
             std::iter::repeat_with(draw).take(DRAWS).collect()
         }

@@ -15,8 +15,8 @@ impl LineFormatter {
     /// The line of text for a packet; `None` for other blocks.
     pub fn format_block(&mut self, block: &Block<'_>) -> Option<String> {
         match block {
-            Block::Interface(name, link) => {
-                self.interfaces.push(((*name).to_owned(), *link));
+            Block::Interface(name, link_type) => {
+                self.interfaces.push(((*name).to_owned(), *link_type));
                 None
             }
             Block::Packet(packet) => Some(self.packet(packet)),
@@ -26,7 +26,7 @@ impl LineFormatter {
 
     fn packet(&self, packet: &Packet<'_>) -> String {
         let unknown = ("?".to_owned(), ETHERNET);
-        let (name, link) = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        let (name, link_type) = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
         // The two lowest bits of `epb_flags` (pcapng) are the direction; 2: outbound.
         let is_sent = packet.flags & 3 == 2;
         let rest = |word| packet.comment.strip_prefix(word).unwrap_or("").trim_start();
@@ -37,17 +37,20 @@ impl LineFormatter {
             (side, _) => ("rx", rest(side)),
         };
         let details = if details.is_empty() { String::new() } else { format!("  [{details}]") };
-        let fields =
-            if packet.bytes.is_empty() { "bytes unknown".to_owned() } else { fields(packet.bytes, *link) };
+        let fields = if packet.bytes.is_empty() {
+            "bytes unknown".to_owned()
+        } else {
+            fields(packet.bytes, *link_type)
+        };
         let time = time_of_day(packet.at);
         format!("{time} {name} {direction}, {} bytes: {fields}{details}", packet.len)
     }
 }
 
 /// Addresses, protocol and ports of a packet, in the syntax of flows.
-fn fields(bytes: &[u8], link: u16) -> String {
+fn fields(bytes: &[u8], link_type: u16) -> String {
     let mut flow = Flow::ZERO;
-    if link != ETHERNET {
+    if link_type != ETHERNET {
         let ethertype = if bytes[0] >> 4 == 6 { 0x86dd } else { 0x0800 };
         flow.packet_type = 1 << 16 | ethertype;
     }

@@ -120,7 +120,8 @@ pub fn main(call: &Call) -> ExitCode {
 
 fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
     let words = start_arguments(parsed).map_err(Failure::Fatal)?;
-    let most = parsed.value("count").map(|text| number("count", text)).transpose().map_err(Failure::Fatal)?;
+    let packets_max =
+        parsed.value("count").map(|text| number("count", text)).transpose().map_err(Failure::Fatal)?;
     let mut session = session(call, parsed)?;
     if parsed.has("interfaces") {
         ports(&mut session)?.iter().for_each(|port| println!("{port}"));
@@ -137,7 +138,7 @@ fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
     let path = reply["socket"]
         .as_str()
         .ok_or_else(|| Failure::Unexpected("capture/start names no socket".into()))?;
-    let summary = stream::copy(path, output, most).map_err(|e| fatal(e, "the capture has ended"))?;
+    let summary = stream::copy(path, output, packets_max).map_err(|e| fatal(e, "the capture has ended"))?;
     eprintln!("{summary}");
     Ok(())
 }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn summary_counts_missing_packets() {
         assert_eq!(summary(5, ""), "5 packets captured, 0 lost");
         let counts = "wanted=20 kept=5 sampled_out=0 over_rate=12 lost=3";
         assert_eq!(summary(5, counts), "5 packets captured, 3 lost, 12 over the rate");

@@ -64,14 +64,14 @@ const SERVER_COMMANDS: &[Command] = &[
     command(
         "transact",
         "[SERVER] TRANSACTION",
-        (1, 2),
+        (1, 1),
         server_commands::transact,
         "executes a transaction (JSON)",
     ),
     command(
         "query",
         "[SERVER] TRANSACTION",
-        (1, 2),
+        (1, 1),
         server_commands::query,
         "executes a transaction and rolls it back",
     ),
@@ -120,7 +120,7 @@ const SERVER_COMMANDS: &[Command] = &[
     command(
         "wait",
         "[SERVER] DATABASE added|connected|removed",
-        (2, 3),
+        (2, 2),
         server_commands::wait,
         "waits until the server has added the database, connected it to its cluster, or removed it",
     ),
@@ -136,14 +136,14 @@ const SERVER_COMMANDS: &[Command] = &[
     command(
         "convert",
         "[SERVER] SCHEMA",
-        (1, 2),
+        (1, 1),
         server_commands::convert,
         "converts the server's database to the schema in a file",
     ),
     command(
         "needs-conversion",
         "[SERVER] SCHEMA",
-        (1, 2),
+        (1, 1),
         server_commands::needs_conversion,
         "prints whether the server's database has another schema than the file (yes or no)",
     ),

@@ -93,24 +93,24 @@ pub fn needs_conversion(cx: &Context, args: &[String]) -> CommandResult {
     print(if **stored.schema() == schema_of(args, 1)? { "no\n" } else { "yes\n" })
 }
 
-fn of_database(cx: &Context, args: &[String], what: fn(&Schema) -> &str) -> CommandResult {
+fn print_schema_field(cx: &Context, args: &[String], what: fn(&Schema) -> &str) -> CommandResult {
     let db = ovsdb_server::read(&database(cx, args, 0))?;
     print(&format!("{}\n", what(db.schema())))
 }
 
 /// `db-name`
 pub fn db_name(cx: &Context, args: &[String]) -> CommandResult {
-    of_database(cx, args, |s| &s.name)
+    print_schema_field(cx, args, |s| &s.name)
 }
 
 /// `db-version`
 pub fn db_version(cx: &Context, args: &[String]) -> CommandResult {
-    of_database(cx, args, |s| &s.version)
+    print_schema_field(cx, args, |s| &s.version)
 }
 
 /// `db-cksum`
 pub fn db_cksum(cx: &Context, args: &[String]) -> CommandResult {
-    of_database(cx, args, |s| &s.cksum)
+    print_schema_field(cx, args, |s| &s.cksum)
 }
 
 /// `schema-name`
@@ -207,7 +207,7 @@ fn execute(db: &Database, request: &Json) -> Outcome {
     transaction::execute(db, &request, &ovsdb::Context::default(), &mut Uuid::new_v4)
 }
 
-/// Prints the results of a transaction that failed; one that waits is an error, too.
+/// Prints the results of a failed transaction. A transaction whose `wait` condition does not hold returns an error.
 fn print_failure(cx: &Context, db: &Database, request: &Json, outcome: Outcome) -> CommandResult {
     match outcome {
         Outcome::Failed(results) => {

@@ -61,11 +61,11 @@ pub fn monitor_cond_since(cx: &Context, args: &[String]) -> CommandResult {
     conditional(cx, args, UpdateFormat::Update3)
 }
 
-fn conditional(cx: &Context, args: &[String], form: UpdateFormat) -> CommandResult {
+fn conditional(cx: &Context, args: &[String], update_format: UpdateFormat) -> CommandResult {
     let background = Background::start(cx, &CONTROL)?;
     let mut session = connect_to_database(cx, args, 2)?;
     let mut since = None;
-    if form == UpdateFormat::Update3
+    if update_format == UpdateFormat::Update3
         && let Some((first, rest)) = session.args.split_first()
     {
         since = parse_uuid(first);
@@ -78,14 +78,14 @@ fn conditional(cx: &Context, args: &[String], form: UpdateFormat) -> CommandResu
     };
     let condition = arguments::json(condition)?;
     session.args = rest;
-    watch(cx, background, session, form, Some(condition), since)
+    watch(cx, background, session, update_format, Some(condition), since)
 }
 
 fn watch(
     cx: &Context,
     mut background: Background,
     mut session: Session<'_>,
-    form: UpdateFormat,
+    update_format: UpdateFormat,
     condition: Option<Json>,
     since: Option<Uuid>,
 ) -> CommandResult {
@@ -93,13 +93,13 @@ fn watch(
     let (watched, requests) = tables(&session, &schema, condition.as_ref())?;
     set_change_aware(cx, &mut session.rpc)?;
     let mut params = vec![Json::from(session.database.as_str()), Json::Null, requests];
-    if form == UpdateFormat::Update3 {
+    if update_format == UpdateFormat::Update3 {
         params.push(since.unwrap_or_default().to_string().into());
     }
     let server = session.rpc.name.clone();
     let failed = |e: std::io::Error| Fail::Message(format!("{server}: receive failed ({})", error_text(&e)));
-    let request_id = session.rpc.send(form.methods().0, Json::Array(params)).map_err(failed)?;
-    let mut printer = Printer { cx, watched, form, first: true };
+    let request_id = session.rpc.send(update_format.methods().0, Json::Array(params)).map_err(failed)?;
+    let mut printer = Printer { cx, watched, update_format, first: true };
     let mut blocked = false;
     loop {
         match background.next(&mut session.rpc, blocked).map_err(failed)? {
@@ -136,7 +136,7 @@ fn print_updates(
         Message::Error { error, id } if id == *request_id => {
             return Err(format!("{server}: {}", ovsdb::json::sorted_string(&error)).into());
         }
-        Message::Notify { method, params } if method == printer.form.methods().1 => {
+        Message::Notify { method, params } if method == printer.update_format.methods().1 => {
             match params.as_array().map(Vec::as_slice) {
                 Some([Json::Null, updates]) => printer.updates(updates, false)?,
                 Some([Json::Null, last, updates]) => {
@@ -260,14 +260,14 @@ fn request(columns: &[&Column], kinds: [bool; 4], condition: Option<&Json>) -> J
 struct Printer<'a> {
     cx: &'a Context,
     watched: Vec<MonitoredTable<'a>>,
-    form: UpdateFormat,
+    update_format: UpdateFormat,
     first: bool,
 }
 
 impl Printer<'_> {
     /// Prints the reply to the monitor request.
     fn initial(&mut self, result: &Json) -> CommandResult {
-        if self.form != UpdateFormat::Update3 {
+        if self.update_format != UpdateFormat::Update3 {
             return self.updates(result, true);
         }
         let Some([found, last, updates]) = result.as_array().map(Vec::as_slice) else {
@@ -307,7 +307,7 @@ impl Printer<'_> {
         change: &'a Json,
         initial: bool,
     ) -> Vec<(&'a str, &'static str, Option<&'a Json>)> {
-        if self.form != UpdateFormat::Update {
+        if self.update_format != UpdateFormat::Update {
             let kinds = ["delete", "initial", "modify", "insert"].into_iter();
             let found = kinds.filter_map(|kind| Some((uuid, kind, Some(change.get(kind)?))));
             return found.take(1).collect();

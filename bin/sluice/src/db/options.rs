@@ -23,7 +23,7 @@ const OWN: [Opt; 12] = [
     opt("election-timer", None, Takes::Value),
 ];
 
-/// Options of commands that run until they are stopped, such as `monitor` and `lock`.
+/// Options of commands that can run in the background: `monitor`, `lock`, `transact`.
 const DAEMON: [Opt; 8] = [
     opt("detach", None, Takes::Nothing)
         .described("", "monitor, lock, transact: continue in the background after the first reply"),
@@ -34,6 +34,7 @@ const DAEMON: [Opt; 8] = [
         .described("", "with --pidfile: even if the file belongs to a running process"),
     // Accepted without effect: the process does not confine itself.
     opt("no-self-confinement", None, Takes::Nothing),
+    // Internal: the process passes these options to the processes that it starts in the background.
     opt("daemon-role", None, Takes::Value),
     opt("daemon-state", None, Takes::Value),
 ];

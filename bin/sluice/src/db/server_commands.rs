@@ -75,7 +75,7 @@ pub fn list_columns(cx: &Context, args: &[String]) -> CommandResult {
     print(&table.render(&cx.options.style, true))
 }
 
-fn run(cx: &Context, args: &[String], transaction: Json) -> Result<Json, Fail> {
+fn send_transaction(cx: &Context, args: &[String], transaction: Json) -> Result<Json, Fail> {
     let database = transaction.get(0).and_then(Json::as_str).ok_or("not a valid OVSDB query")?.to_owned();
     // Detach before the request, because a transaction with a `wait` operation may take long.
     let mut daemon = runtime::daemon::start(&cx.options.daemon, runtime::daemon::Capabilities::empty())
@@ -94,7 +94,7 @@ fn last_argument(args: &[String]) -> &str {
 
 /// `transact`
 pub fn transact(cx: &Context, args: &[String]) -> CommandResult {
-    let answer = run(cx, args, arguments::json(last_argument(args))?)?;
+    let answer = send_transaction(cx, args, arguments::json(last_argument(args))?)?;
     print(&cx.json(&answer))
 }
 
@@ -105,7 +105,7 @@ pub fn query(cx: &Context, args: &[String]) -> CommandResult {
     };
     let operation_count = items.len().saturating_sub(1);
     items.push(json!({"op": "abort"}));
-    let mut answer = run(cx, args, Json::Array(items))?;
+    let mut answer = send_transaction(cx, args, Json::Array(items))?;
     if let Some(results) = answer.as_array_mut()
         && results.len() == operation_count + 1
         && results.last().and_then(|r| r.get("error")).and_then(Json::as_str) == Some("aborted")
@@ -156,7 +156,10 @@ pub fn wait(cx: &Context, args: &[String]) -> CommandResult {
         let name = session.rpc.name.clone();
         match session.rpc.call("set_db_change_aware", json!([true])) {
             Ok(Err(error)) => return Err(format!("{name}: set_db_change_aware failed ({error})").into()),
-            Err(_) => continue,
+            Err(_) => {
+                std::thread::sleep(RETRY_INTERVAL);
+                continue;
+            }
             Ok(Ok(_)) => {}
         }
         if let Ok(Ok(answer)) = session.rpc.call("transact", json!(["_Server", condition])) {

@@ -138,7 +138,7 @@ pub struct Pci {
 pub struct SettingProblem {
     /// The text of the finding.
     pub text: String,
-    /// The command that corrects it or, if that depends, shows the row.
+    /// The command that corrects the setting or, if the user must decide, shows the row.
     pub fix: String,
     /// The severity of the finding.
     pub level: Level,
@@ -209,7 +209,7 @@ impl Facts {
 
     /// Whether DPDK is enabled, or PMD threads poll a port.
     pub fn polls(&self) -> bool {
-        self.wants_dpdk() || self.interfaces.iter().any(Interface::polls)
+        self.wants_dpdk() || self.interfaces.iter().any(Interface::is_polled)
     }
 
     /// The process id of the running switch, if it is Sluice.
@@ -233,7 +233,7 @@ impl Interface {
     }
 
     /// Whether PMD threads poll the interface.
-    pub fn polls(&self) -> bool {
+    pub fn is_polled(&self) -> bool {
         self.is_dpdk() || self.kind == "afxdp" || self.kind.starts_with("dpdkvhostuser")
     }
 }

@@ -70,7 +70,7 @@ pub struct Info {
     pub system_priority: u16,
     /// Id of the system.
     pub system: Mac,
-    /// Links with the same key may be attached to each other.
+    /// Links with the same key may be aggregated with each other.
     pub key: u16,
     /// Priority of the link; lower numbers are preferred.
     pub port_priority: u16,

@@ -262,8 +262,8 @@ impl Session {
         self.status_changed |= before != self.status();
     }
 
-    /// Counts a check. After [`HEALTH_CHECKS`] checks it computes health: the percentage of the expected messages that arrived, if there is exactly
-    /// one remote point.
+    /// Counts a check. After [`HEALTH_CHECKS`] checks it computes health: the percentage of the expected messages of the remote point that
+    /// arrived; 0 without a remote point, `None` if there are several.
     fn count_health(&mut self) {
         if self.health.checks == HEALTH_CHECKS {
             let several = self.points.len() > 1;

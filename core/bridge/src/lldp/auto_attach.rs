@@ -13,7 +13,7 @@ pub(super) const ASSIGNMENTS: u8 = 12;
 
 const DIGEST_LEN: usize = 32;
 const ASSIGNMENT_LEN: usize = 5;
-/// Maximum number of assignments in a message. All are in one element, after the organization (3 bytes), the subtype (1) and the digest.
+/// Maximum number of assignments in a message. All are in one TLV, after the organization (3 bytes), the subtype (1) and the digest.
 pub const ASSIGNMENTS_MAX: usize = (super::tlv::VALUE_MAX - 4 - DIGEST_LEN) / ASSIGNMENT_LEN;
 /// The largest number of a service (I-SID).
 pub const ISID_MAX: u32 = 0x00ff_ffff;
@@ -100,11 +100,11 @@ pub struct Assignment {
     pub status: Status,
 }
 
-/// Parses a value behind its subtype.
+/// Parses the value after the subtype.
 ///
 /// # Errors
 ///
-/// The name of the problem: `None` if the value is too short; otherwise its length is not that of complete assignments.
+/// `None` if the value is too short for the digest; otherwise the text of the problem: the last assignment is incomplete.
 pub(super) fn decode_assignments(value: &[u8]) -> Result<Vec<Assignment>, Option<&'static str>> {
     let value = value.get(DIGEST_LEN..).ok_or(None)?;
     let (assignments, rest) = value.as_chunks::<ASSIGNMENT_LEN>();
@@ -129,7 +129,7 @@ pub(super) fn encode_assignments(assignments: &[Assignment]) -> Vec<u8> {
     value
 }
 
-/// Organization, subtype and an empty digest.
+/// The beginning of a value: organization, subtype and a digest of zeros.
 fn start(subtype: u8) -> Vec<u8> {
     let mut value = OUI.to_vec();
     value.push(subtype);

@@ -1,9 +1,10 @@
 //! The cache of `path/recent.rs`: the megaflow of the last packet, by port and pass.
 
-/// The megaflow of the last packet of a port and pass, and for how many batches comparing with it is skipped.
+/// The megaflow of the last packet of a port and pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recent {
     pub(crate) index: u32,
+    /// Number of batches for which the comparison with this megaflow is skipped.
     pub(crate) pause: u8,
     /// Number of small batches for which `path/small_batch.rs` is skipped.
     pub(crate) skip_small: u8,

@@ -5,7 +5,7 @@
 //! the batches of all rx queues (`Worker::finish`), or of a later one if packets are held (`Settings::tx_flush_interval_us`).
 //!
 //! `small_batch` looks up and sends a batch of at most eight packets without these stages, if every packet only needs to be
-//! sent. `execute_batch` selects one of several ways to execute a batch: usually `per_packet`, otherwise `push_tunnel`, `balance` or
+//! sent. `execute_batch` selects one of several ways to execute a batch: usually `per_packet`, otherwise `push_tunnel`, `lb_output` or
 //! `recirculate`, and for all other programs `execute_frames`, which continues in `execute`. `steps` and `rewrites` execute
 //! parts of programs for these ways. Packets that are recirculated go from `execute_batch` back to `recent`, with a key that is
 //! changed or read again.

@@ -43,7 +43,7 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     let check_frames_below = match result.port {
         None => {
             if rxq.copied_version != engine.view.version {
-                refresh_snapshots(rxq, engine);
+                copy_port_settings(rxq, engine);
             }
             if let Some(received) = rxq.received.as_ref().filter(|_| n > 0) {
                 received.add(n as u64, bytes);
@@ -74,7 +74,7 @@ fn lengths(frames: &[Frame]) -> (u64, usize) {
 /// Copies the port's settings that every burst needs into the rx queue. Called when the worker's snapshots have
 /// changed.
 #[cold]
-fn refresh_snapshots(rxq: &mut Rxq, engine: &Engine) {
+fn copy_port_settings(rxq: &mut Rxq, engine: &Engine) {
     let port = engine.view.ports.get(rxq.port.0);
     if rxq.received.is_none() {
         rxq.received = port.map(|port| port.counters.rx.queue());

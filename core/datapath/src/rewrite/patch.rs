@@ -26,7 +26,8 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    /// Creates a patch. `compared` and `written` return mask and value of the byte at an offset from `start` on.
+    /// Creates a patch of the 32 bytes from `start` on. `compared` and `written` return the mask and value of the byte at an offset of
+    /// the packet; they are called with the offsets `start..start + 32`.
     pub(super) fn new(
         start: usize,
         compared: impl Fn(usize) -> (u8, u8),

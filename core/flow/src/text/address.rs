@@ -26,8 +26,8 @@ pub fn ipv4(addr: u32, mask: u32) -> String {
     }
 }
 
-/// The text of an IPv6 address, as defined by RFC 5952. An address with only its last 32 bits set is printed like `::1.2.3.4`,
-/// as the C library does.
+/// The text of an IPv6 address, as defined by RFC 5952. An address whose first 96 bits are zero is printed like `::1.2.3.4`, as the C
+/// library does, unless the next 16 bits are zero, too: `::1` remains `::1`.
 pub fn ipv6_addr(addr: u128) -> String {
     let low = addr as u32;
     if addr >> 32 == 0 && low >> 16 != 0 {

@@ -45,8 +45,8 @@ pub fn exact_mask(flow: &Flow) -> Flow {
             }
             return mask;
         }
-        // Scripts expect that NSH fields are printed only if `dl_type` is NSH, and that the fields of an IP header (`l4`) are
-        // printed as zeros.
+        // Scripts that parse this text expect the NSH fields only if `dl_type` is NSH (not if only `packet_type` is). They also expect
+        // the fields of an IP header after them, so this arm continues with `l4`; an NSH packet has zeros there.
         0x894f if flow.dl_type == dl_type => mask.nsh = Flow::ONES.nsh,
         _ => return mask,
     }

@@ -1,4 +1,4 @@
-//! The queues of a dummy.
+//! The queues of a dummy device.
 
 use super::state::DummyHandle;
 use crate::kernel_port_state::{ETHERNET_HEADER, longest};
@@ -46,10 +46,11 @@ fn request_segmentation(frame: &mut Frame, size: u16) {
     let Some((layout, kind)) = layout.and_then(|layout| Some((layout, layout.kind()?))) else { return };
     let (Ok(start), Some(offset)) = (u16::try_from(layout.l4), layout.checksum_offset()) else { return };
     let csum = Some(PartialChecksum { start, offset });
-    let note = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
-    let is_long = note.fits(frame.bytes()) && note.longest_segment(frame.bytes()) < frame.len();
+    let offload_request = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
+    let is_long =
+        offload_request.fits(frame.bytes()) && offload_request.longest_segment(frame.bytes()) < frame.len();
     if kind.is_tcp() && is_long && segment::make_partial_checksum(frame.bytes_mut()).is_some() {
-        frame.set_offload(note);
+        frame.set_offload(offload_request);
     }
 }
 

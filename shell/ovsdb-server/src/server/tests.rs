@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// A server with its socket, whose iterations are called by the test.
+/// A server with its socket, whose turns the test runs.
 struct TestServer {
     server: Server,
     dir: PathBuf,
@@ -34,13 +34,13 @@ impl TestServer {
         stream
     }
 
-    /// Runs one iteration that reads all clients.
+    /// Runs one turn that reads all clients.
     fn turn(&mut self) {
         let sessions = self.server.conns.keys().copied().collect();
         self.server.run(&Readable { sessions, clients_waiting: true }, Millis(0));
     }
 
-    /// Sends a request, running iterations while the socket's buffer is full.
+    /// Sends a request, running turns while the socket's buffer is full.
     fn send(&mut self, stream: &mut UnixStream, id: u64, params: Json) {
         let text = Message::request("transact", params, id).to_string();
         self.send_text(stream, text.as_bytes());
@@ -56,7 +56,7 @@ impl TestServer {
         }
     }
 
-    /// Runs iterations until `condition` holds.
+    /// Runs turns until `condition` holds.
     fn run_until(&mut self, condition: impl Fn(&Server) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while self.server.jobs.any_running() || !condition(&self.server) {

@@ -98,7 +98,7 @@ fn a_probe_that_comes_together_with_a_long_request_does_not_wait_for_it() {
     params.extend(std::iter::repeat_n(json!({"op": "comment", "comment": ""}), 1000));
     let slow = long.send("transact", Json::Array(params));
     let asked = other.send("echo", json!([1]));
-    // One iteration reads both requests; the result of the job is processed in a later iteration.
+    // One turn reads both requests; the result of the job is processed in a later turn.
     server.run(&Readable::default(), Millis(0));
     assert!(server.is_busy());
     other.stream.set_nonblocking(true).unwrap();

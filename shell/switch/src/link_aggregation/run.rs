@@ -1,5 +1,4 @@
-//! The part of bonds and LACP in each turn of the main loop: passes link states to them, and applies their choices
-//! of links.
+//! Runs bonds and LACP in each turn of the main loop: passes link states to them, and applies the links that they choose.
 
 use super::{PortBond, in_datapath};
 use crate::backer::Backer;
@@ -35,7 +34,7 @@ impl Switch {
         any
     }
 
-    /// When the main loop must run bonds next.
+    /// The times at which the main loop must run the bonds next, one for each bond that has a deadline.
     pub(crate) fn bond_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
         let bonds = self.datapaths.with_bridges().flat_map(|b| b.link_aggregation.bonds.values());
         bonds.filter_map(|b| b.bond.deadline())

@@ -28,7 +28,7 @@ pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &Interface
     let id = running.id;
     let Some(port) = running.port_named_mut(&interface.name) else { return };
     let (at, old) = ((id, port.ofport), port_description(port));
-    let facts = (port.hw_addr(), received(port, id, &backer.patches));
+    let facts = (port.hw_addr(), received(port, id, &backer.patch_tunnel_counters));
     configure_bfd(backer, port, at, interface, facts, now);
     configure_cfm(backer, port, at, interface, facts, now);
     // If `reported_state` is set, a port status message about the new port follows anyway and contains this change.
@@ -97,9 +97,15 @@ pub(crate) fn forget_all(backer: &Backer, bridge: &Bridge) {
 }
 
 /// Number of packets that the port has received.
-pub(super) fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchAndTunnelCounters) -> u64 {
+pub(super) fn received(
+    port: &mut BridgePort,
+    bridge: BridgeId,
+    patch_tunnel_counters: &PatchAndTunnelCounters,
+) -> u64 {
     match &mut port.backing {
         Backing::Device { netdev, .. } => netdev.stats().ok().and_then(|s| s.rx_packets).unwrap_or_default(),
-        Backing::Patch { .. } | Backing::Tunnel { .. } => patches.get(bridge, port.ofport).rx_packets,
+        Backing::Patch { .. } | Backing::Tunnel { .. } => {
+            patch_tunnel_counters.get(bridge, port.ofport).rx_packets
+        }
     }
 }

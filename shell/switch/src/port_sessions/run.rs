@@ -68,7 +68,7 @@ impl Switch {
                 let bridge = self.bridges.values_mut().find(|b| b.id == at.0);
                 let port = bridge.and_then(|b| b.ports.get_mut_unmarked(&at.1));
                 let Some(port) = port else { continue };
-                let packets = received(port, at.0, &backer.patches);
+                let packets = received(port, at.0, &backer.patch_tunnel_counters);
                 backer.upcall_translator.bfd.count_traffic(at, packets, now);
                 backer.upcall_translator.cfm.count_traffic(at, packets, now);
             }

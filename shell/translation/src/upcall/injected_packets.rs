@@ -62,7 +62,8 @@ impl UpcallTranslator {
         self.carry_out(published, std::mem::take(&mut output.effects), packet, now);
         let datapath_flow = Flow { in_port: number.0, recirc_id: 0, ..*input.flow };
         datapath.execute(packet, &datapath_flow, &output.packet_actions(), now);
-        let owner = Owner::new(&self.shared, &self.patches, output.stats_targets, output.recircs, true);
+        let owner =
+            Owner::new(&self.shared, &self.patch_tunnel_counters, output.stats_targets, output.recircs, true);
         let (bytes, tcp_flags) = (packet.len() as u64, input.flow.tcp_flags);
         owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags });
     }

@@ -16,7 +16,7 @@ use xlate::{BridgeId, BridgeView, StatsTarget};
 /// The owner of a megaflow. Made from a translation, and dropped with its megaflow.
 pub struct Owner {
     shared: Arc<SharedState>,
-    patches: Arc<PatchAndTunnelCounters>,
+    patch_tunnel_counters: Arc<PatchAndTunnelCounters>,
     stats_targets: Box<[StatsTarget]>,
     recircs: Box<[u32]>,
     /// The side effects of the packet that caused the megaflow were carried out. So if the first update of statistics
@@ -28,14 +28,14 @@ impl Owner {
     /// Creates the owner for the result of a translation. `side_effects_done`: the side effects of a packet were carried out.
     pub fn new(
         shared: &Arc<SharedState>,
-        patches: &Arc<PatchAndTunnelCounters>,
+        patch_tunnel_counters: &Arc<PatchAndTunnelCounters>,
         stats_targets: Vec<StatsTarget>,
         recircs: Vec<u32>,
         side_effects_done: bool,
     ) -> Owner {
         Owner {
             shared: Arc::clone(shared),
-            patches: Arc::clone(patches),
+            patch_tunnel_counters: Arc::clone(patch_tunnel_counters),
             stats_targets: stats_targets.into(),
             recircs: recircs.into(),
             side_effects_done: AtomicBool::new(side_effects_done),
@@ -85,8 +85,8 @@ impl Owner {
             StatsTarget::Group { group, bucket } => {
                 group.credit(bucket.map(|i| i as usize), delta.packets, delta.bytes)
             }
-            StatsTarget::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
-            StatsTarget::Tunnel { at, out } => self.patches.credit_tunnel(*at, *out, delta),
+            StatsTarget::Patch { tx, rx } => self.patch_tunnel_counters.credit(*tx, *rx, delta),
+            StatsTarget::Tunnel { at, out } => self.patch_tunnel_counters.credit_tunnel(*at, *out, delta),
             StatsTarget::Bond { tally, bucket } => tally.credit(*bucket, delta.packets, delta.bytes),
             StatsTarget::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
             // The side effects of the first packet have done this already.

@@ -30,7 +30,7 @@ use xlate::{BridgeId, Failure, Input, Output, PacketEffect, Start, translate};
 
 static LOG: Module = Module::new("ofproto_dpif_xlate");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
-static UPCALL: Module = Module::new("ofproto_dpif_upcall");
+static UPCALL_LOG: Module = Module::new("ofproto_dpif_upcall");
 static LOOP_LIMIT: RateLimit = RateLimit::new(1, 1);
 
 /// Translates the upcalls of one datapath, and has its protocol sessions. Handlers (threads) and other threads share it.
@@ -38,7 +38,7 @@ pub struct UpcallTranslator {
     /// State shared with the main thread.
     pub shared: Arc<SharedState>,
     /// Counters of patch ports and tunnel ports.
-    pub patches: Arc<PatchAndTunnelCounters>,
+    pub patch_tunnel_counters: Arc<PatchAndTunnelCounters>,
     /// Settings made by commands.
     pub command_settings: CommandSettings,
     /// The datapath's name, for the log.
@@ -64,7 +64,7 @@ impl UpcallTranslator {
     pub fn new(
         kind: &str,
         shared: Arc<SharedState>,
-        patches: Arc<PatchAndTunnelCounters>,
+        patch_tunnel_counters: Arc<PatchAndTunnelCounters>,
         seed: u64,
     ) -> UpcallTranslator {
         let wakeup = Arc::default();
@@ -76,7 +76,7 @@ impl UpcallTranslator {
             trees: Trees::new(&shared, &wakeup),
             wakeup,
             shared,
-            patches,
+            patch_tunnel_counters,
             command_settings: CommandSettings::default(),
             name: format!("ovs-{kind}"),
             shadow_checks: ShadowCheckCounts::default(),
@@ -170,7 +170,7 @@ impl UpcallTranslator {
             recirc: &*self.shared,
             trace_format: Some(&TraceText { names: false }),
         };
-        UPCALL.log_lazily(&LOOP_LIMIT, runtime::log::Level::Warn, || {
+        UPCALL_LOG.log_lazily(&LOOP_LIMIT, runtime::log::Level::Warn, || {
             let names = (&flow::text::NoNames, &dpif::text::NoNames);
             let (text, output) = xlate::trace_report(&published.snapshot, &input, names.0, names.1);
             self.shared.release(&output.recircs);
@@ -211,8 +211,13 @@ impl UpcallTranslator {
         let dependency_set = self.shared.dependency_set_number(&output.dependencies);
         let slow_path = (install && !output.slow.is_empty()).then(|| output.megaflow_actions().into());
         let actions = output.packet_actions();
-        let owner =
-            Owner::new(&self.shared, &self.patches, output.stats_targets, output.recircs, side_effects_done);
+        let owner = Owner::new(
+            &self.shared,
+            &self.patch_tunnel_counters,
+            output.stats_targets,
+            output.recircs,
+            side_effects_done,
+        );
         let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
         Translation {
             actions: slow_meter.into_iter().chain(actions).collect(),

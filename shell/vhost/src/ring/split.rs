@@ -65,8 +65,9 @@ impl<S: AddressSpace> Split<S> {
     #[inline]
     fn used_half(&self, n: usize) -> &AtomicU16 {
         debug_assert!(n < HEAD_WORDS || n == 4 * usize::from(self.size) + HEAD_WORDS);
-        // SAFETY: as in `used_word`; an entry has four 16-bit words. No word is accessed in two sizes: this function accesses flags,
-        // index and event index, `used_word` accesses entries.
+        // SAFETY: as in `used_word`; an entry has four 16-bit words. The word after the entries, the event index, is accessed only if
+        // `new` checked it (`event_index`). No word is accessed in two sizes: this function accesses flags, index and event index,
+        // `used_word` accesses entries.
         unsafe { &*self.used.cast::<AtomicU16>().add(n) }
     }
 

@@ -163,7 +163,8 @@ impl Driver for PackedDriver {
         let write = if write { Descriptor::WRITE } else { 0 };
         let chain: Vec<(Buffer, u16)> = match table {
             Some(at) => {
-                // As DPDK's driver does: in the indirect table of a packet that is sent, the flag has no meaning.
+                // DPDK's driver sets WRITE also in the indirect table of a packet that it sends, where the flag has no meaning. Here even
+                // ids do so.
                 let content =
                     table_of(true, buffers, if id.is_multiple_of(2) { Descriptor::WRITE } else { write });
                 memory.write(at, &content);
@@ -424,7 +425,7 @@ fn a_guest_is_interrupted_at_the_descriptor_that_it_names() {
     assert!(seen[0] > 50 && seen[1] > 50, "{seen:?}");
 }
 
-/// A ring continues at its position, also in other memory; an invalid position is refused.
+/// A new `Ring` continues at the position that it is given or that an old `Ring` has; an invalid position is refused.
 #[test]
 fn a_packed_ring_continues_where_it_was() {
     let mut guest = Guest::<PackedDriver>::new(7, feature::VERSION_1);
@@ -450,7 +451,7 @@ fn a_packed_ring_continues_where_it_was() {
     }
 }
 
-/// Chains of empty buffers: a packet may have no more descriptors than parts, even if their buffers are empty.
+/// Chains of empty buffers: an empty buffer counts as a part, so `PARTS_MAX` also limits descriptors without bytes.
 fn empty_buffers<D: Driver>() {
     const EMPTY: u16 = 200;
     for indirect in [false, true] {

@@ -77,8 +77,8 @@ fn folders(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Reports a configuration that is missing, unreadable or empty: nothing else can be checked then, and an empty list of findings would
-/// be misleading.
+/// Reports a configuration that is missing, unreadable or empty: then at most the host can be checked, and an empty list of findings
+/// would be misleading.
 fn missing_configuration(facts: &Facts, found: &mut Vec<Finding>) {
     match &facts.configuration {
         Configuration::Unknown | Configuration::Present => {}
@@ -103,7 +103,7 @@ fn missing_configuration(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Reports the state of the switch that holds the run directory's pid file.
+/// Reports a switch that does not run or does not answer, and an Open vSwitch that runs in this run directory.
 fn daemon(facts: &Facts, found: &mut Vec<Finding>) {
     let (subject, text, fix) = match &facts.daemon {
         Daemon::Unknown | Daemon::Answers(_) => return,

@@ -59,8 +59,8 @@ fn list(cores: &BTreeSet<u32>) -> String {
 
 /// Reports ports on a NUMA node without a PMD thread, because such ports are polled from another node.
 fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
-    let with: BTreeSet<u32> = polling.iter().map(|c| c.numa.0).collect();
-    let far = |i: &&Interface| i.polls() && i.numa.is_some_and(|node| !with.contains(&node));
+    let pmd_nodes: BTreeSet<u32> = polling.iter().map(|c| c.numa.0).collect();
+    let far = |i: &&Interface| i.is_polled() && i.numa.is_some_and(|node| !pmd_nodes.contains(&node));
     let ports: Vec<&Interface> = facts.interfaces.iter().filter(far).collect();
     let nodes: BTreeSet<u32> = ports.iter().filter_map(|i| i.numa).collect();
     for node in nodes {

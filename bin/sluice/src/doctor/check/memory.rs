@@ -65,7 +65,7 @@ fn huge(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Reports NUMA nodes of devices without huge pages, because buffers should be on the node of the device.
+/// Reports NUMA nodes that have DPDK devices but no huge pages, because buffers should be on the node of the device.
 fn nodes(facts: &Facts, found: &mut Vec<Finding>) {
     let devices: BTreeSet<u32> =
         facts.interfaces.iter().filter(|i| i.is_dpdk()).filter_map(|i| i.numa).collect();

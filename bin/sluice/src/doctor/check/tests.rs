@@ -209,7 +209,7 @@ fn configuration() {
 }
 
 #[test]
-fn no_findings_are_no_good_news_without_a_switch_or_a_configuration() {
+fn a_missing_switch_or_configuration_is_a_finding() {
     let none = only(|f| f.daemon = Daemon::None("/run/x".to_owned()));
     assert_eq!((none.subject, none.level), ("no-switch", Level::Problem));
     assert!(none.text.contains("/run/x"));
@@ -238,7 +238,7 @@ fn one_cause_is_one_finding() {
 }
 
 #[test]
-fn values_are_judged_by_what_reads_them() {
+fn values_are_checked_by_the_parser_that_uses_them() {
     let with = |key: &str, value: &str| {
         let (key, value) = (key.to_owned(), value.to_owned());
         found(move |f| _ = f.other_config.insert(key.clone(), value.clone()))
@@ -286,7 +286,7 @@ fn counters_of_the_running_switch() {
 }
 
 #[test]
-fn a_user_who_may_not_ask() {
+fn missing_permission_is_a_finding() {
     let switch = only(|f| f.daemon = Daemon::Denied(7, "Permission denied".to_owned()));
     let database = only(|f| f.configuration = Configuration::Denied("Permission denied".to_owned()));
     for finding in [switch, database] {

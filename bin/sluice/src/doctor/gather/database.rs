@@ -29,18 +29,18 @@ pub fn is_file(place: &str) -> bool {
 }
 
 /// Reads all rows; also returns a description of the source (server or file).
-pub fn open(dirs: &Dirs, server: Option<String>) -> Result<(Rows, String), String> {
+pub fn read_rows(dirs: &Dirs, server: Option<String>) -> Result<(Rows, String), String> {
     if let Some(file) = server.as_deref().filter(|place| is_file(place)) {
         return read_file(Path::new(file)).map(|rows| (rows, file.to_owned()));
     }
-    let asked = server.is_some();
+    let server_given = server.is_some();
     let remote = server.unwrap_or_else(|| format!("unix:{}", dirs.in_run("db.sock").display()));
     let why = match ask(dirs, &remote) {
         Ok(rows) => return Ok((rows, remote)),
         Err(why) => format!("{remote}: {why}"),
     };
     let file = dirs.db.join("conf.db");
-    match asked {
+    match server_given {
         true => Err(why),
         false => {
             read_file(&file).map(|rows| (rows, file.display().to_string())).map_err(|e| format!("{why}; {e}"))
@@ -178,7 +178,7 @@ fn default_number(table: &str, column: &str) -> Option<i64> {
     }
 }
 
-/// The finding with the command that removes the setting.
+/// The finding, with the command that corrects the setting or, if the user must decide, shows the row.
 fn setting(table: &str, finding: &Finding) -> SettingProblem {
     let level = match finding.problem {
         Problem::NotBuilt(_) => Level::Problem,

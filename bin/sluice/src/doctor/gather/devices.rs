@@ -21,7 +21,7 @@ pub fn drivers() -> Drivers {
     }
 }
 
-/// The name of a device's driver, to which a link in sysfs points.
+/// The name of the driver that is bound to a device: the target of the sysfs link `driver`.
 fn driver(device: &Path) -> Option<String> {
     let driver = std::fs::read_link(device.join("driver")).ok()?;
     Some(driver.file_name()?.to_string_lossy().into_owned())

@@ -21,13 +21,13 @@ pub fn all(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
     if of_file && matches!(facts.daemon, Daemon::OpenVswitch(_) | Daemon::None(_)) {
         facts.daemon = Daemon::Unknown;
     }
-    let source = match database::open(dirs, server) {
+    let source = match database::read_rows(dirs, server) {
         Ok((rows, place)) => {
             database::read(&rows, dirs, &mut facts);
             place
         }
         Err(why) => {
-            // `why` contains the errors of both attempts, with the server's socket and with the database file.
+            // `why` contains the error of each attempt: with the server, and with the database file if it was tried.
             let denied = why.contains("Permission denied");
             facts.configuration = if denied { Configuration::Denied(why) } else { Configuration::None(why) };
             "none".to_owned()

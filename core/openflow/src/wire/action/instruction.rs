@@ -42,8 +42,8 @@ pub(crate) fn instructions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfE
         if kind == 0xffff {
             return Err(OfError::BicBadExperimenter);
         }
-        let late_meter = kind == METER && (cx.version >= Version::V15 || cx.version < Version::V13);
-        let slot = found.get_mut(usize::from(kind)).filter(|_| kind != 0 && !late_meter);
+        let lacks_meter = kind == METER && (cx.version >= Version::V15 || cx.version < Version::V13);
+        let slot = found.get_mut(usize::from(kind)).filter(|_| kind != 0 && !lacks_meter);
         let slot = slot.ok_or(OfError::BicUnknownInst)?;
         let wanted = match kind {
             WRITE_METADATA => 24,
