@@ -3,15 +3,13 @@
 //! Consecutive packets often learn the same flow. If an identical flow exists, only its time of modification is updated, which restarts
 //! its hard timeout: nothing is published and no megaflow is revalidated.
 
-use crate::criteria::Criteria;
 use crate::ofproto::Ofproto;
 use crate::request::sparse;
 use crate::rule::Rule;
-use crate::state::State;
+use crate::state::{State, flows_with_cookie};
 use crate::table_changes::TableChanges;
 use crate::tables::Tables;
 use crate::tlv;
-use flow::Match;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, NO_BUFFER, TABLE_ALL};
 use std::sync::Arc;
@@ -81,16 +79,10 @@ impl State {
         if limit == 0 {
             return Ok(true);
         }
-        if let Some(flows) = self.learn_limits.flows((fm.new_cookie, fm.table)) {
-            return Ok(flows < limit);
-        }
-        // The action is in no rule: it is in a packet-out, or its rule was removed meanwhile.
-        let criteria = Criteria {
-            cookie: fm.new_cookie,
-            cookie_mask: u64::MAX,
-            ..Criteria::within(fm.table, &Match::CATCHALL)
-        };
-        Ok(criteria.select(self)?.len() < limit as usize)
+        let key = (fm.new_cookie, fm.table);
+        // Not counted: the action is in no rule, but in a packet-out, or its rule was removed meanwhile.
+        let flows = self.learn_limits.flows(key).or_else(|| flows_with_cookie(&self.tables, key));
+        Ok(flows.ok_or(OfError::BrcBadTableId)? < limit)
     }
 
     /// The flow with the match and priority of this flow mod.

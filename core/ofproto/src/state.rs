@@ -158,13 +158,9 @@ impl State {
             self.learn_limits.count(rule, false);
             return limited.iter().for_each(|key| self.learn_limits.remove_learner(*key));
         }
-        for &(cookie, table) in limited {
-            let classifier = self.tables.get(table).map(|table| table.classifier());
-            let flows = || {
-                let rules = classifier.into_iter().flat_map(|rules| rules.iter());
-                rules.filter(|r| r.cookie == cookie && !r.is_hidden()).count() as u32
-            };
-            self.learn_limits.add_learner((cookie, table), flows);
+        for &key in limited {
+            let tables = &self.tables;
+            self.learn_limits.add_learner(key, || flows_with_cookie(tables, key).unwrap_or(0));
         }
         self.learn_limits.count(rule, true);
     }
@@ -178,6 +174,12 @@ impl State {
         }
         None
     }
+}
+
+/// Searches a table for its flows with a cookie, except hidden ones, and counts them. `None`: there is no such table.
+pub(crate) fn flows_with_cookie(tables: &TableList, (cookie, table): CookieInTable) -> Option<u32> {
+    let rules = tables.get(table)?.classifier().iter();
+    Some(rules.filter(|r| r.cookie == cookie && !r.is_hidden()).count() as u32)
 }
 
 /// Increments or decrements a count and returns it; a count of zero is removed.

@@ -60,11 +60,14 @@ fn fitting<T: Clone>(message: &Message, list: &[T], body: fn(Vec<T>) -> Body, di
     let fits = |entry: &&T| openflow::encode(&message.reply(body(vec![(*entry).clone()])), dialect).is_ok();
     let fitting: Vec<T> = list.iter().filter(fits).cloned().collect();
     if fitting.len() < list.len() {
-        runtime::warn_rl!(
-            OFP_FLOW,
-            OVERSIZED,
-            "Flow exceeded the maximum flow statistics reply size and was excluded from the response set"
-        );
+        // The text of Open vSwitch, which has this case for flows only.
+        let text = match &message.body {
+            Body::FlowStatsReply(_) => {
+                "Flow exceeded the maximum flow statistics reply size and was excluded from the response set"
+            }
+            _ => "Entry exceeded the maximum size of a message and was excluded from the list",
+        };
+        runtime::warn_rl!(OFP_FLOW, OVERSIZED, "{text}");
     }
     body(fitting)
 }

@@ -8,7 +8,7 @@ use crate::port::BridgePort;
 use crate::ports::Ports;
 use crate::removed_ports::RemovedPorts;
 use crate::sorted_values::SortedValues;
-use crate::unfinished::{RestOfDump, Unfinished};
+use crate::unfinished::{Dump, Unfinished};
 use bridge::BundleId;
 use config::BridgeConfig;
 use flow::Mac;
@@ -144,10 +144,10 @@ impl Bridge {
 
     /// Whether a long reply can send its next part, or has ended, so that the next request can be executed.
     pub fn can_continue(&self) -> bool {
-        self.unfinished.dumps.iter().any(|(conn, dump)| match dump.rest {
-            RestOfDump::Ports(_) => self.conns.is_written(*conn),
-            RestOfDump::Sent => !self.conns.is_sending(*conn),
-            RestOfDump::Awaited(_) => false,
+        self.unfinished.dumps.iter().any(|(conn, dump)| match dump {
+            Dump::Ports { .. } => self.conns.is_written(*conn),
+            Dump::Sent => !self.conns.is_sending(*conn),
+            Dump::Awaited { .. } => false,
         })
     }
 

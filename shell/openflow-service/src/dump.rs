@@ -12,7 +12,7 @@ use crate::long_list::LongList;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::stats::{PORTS_PER_TURN, port_stats};
 use crate::switch_access::SwitchAccess;
-use crate::unfinished::{Dump, RestOfDump};
+use crate::unfinished::Dump;
 use ofconn::ConnId;
 use ofproto::{Criteria, N_TABLES, Rule};
 use openflow::stats::FlowStats;
@@ -43,7 +43,7 @@ impl RequestContext<'_> {
             let _ = give.send(tables.rules(&criteria));
             waker.wake();
         });
-        let dump = Dump { request: message.clone(), raw: raw.to_vec(), rest: RestOfDump::Awaited(selected) };
+        let dump = Dump::Awaited { request: message.clone(), raw: raw.to_vec(), selected };
         self.bridge.unfinished.dumps.insert(self.conn, dump);
         Ok(None)
     }
@@ -65,23 +65,23 @@ fn continue_dump(
     now: Millis,
 ) -> bool {
     let Some(session) = bridge.conns.session(conn) else { return false };
-    match &mut dump.rest {
-        RestOfDump::Awaited(selected) => match selected.try_recv() {
+    match dump {
+        Dump::Awaited { request, raw, selected } => match selected.try_recv() {
             Ok(Ok(rules)) => {
-                session.send_parts(flows(rules).parts(dump.request.clone()));
-                dump.rest = RestOfDump::Sent;
+                session.send_parts(flows(rules).parts(request.clone()));
+                *dump = Dump::Sent;
                 true
             }
             Err(TryRecvError::Empty) => true,
             // The selection failed, or the sender was dropped because the thread has panicked.
             failed => {
                 let error = failed.ok().and_then(Result::err).unwrap_or(OfError::BrcEperm);
-                session.send_error(error, &dump.raw);
+                session.send_error(error, raw);
                 false
             }
         },
-        RestOfDump::Sent => session.is_sending(),
-        RestOfDump::Ports(ports) => {
+        Dump::Sent => session.is_sending(),
+        Dump::Ports { request, rest: ports } => {
             if bridge.conns.output_len(conn, now) >= OUTPUT_MAX {
                 bridge.conns.await_written(conn);
                 return true;
@@ -89,7 +89,7 @@ fn continue_dump(
             let part = ports.split_off(ports.len().saturating_sub(PORTS_PER_TURN));
             let more = !ports.is_empty();
             let body = Body::PortStatsReply(port_stats(bridge, outside, part.into_iter().rev(), now));
-            let reply = Message { more, ..dump.request.reply(body) };
+            let reply = Message { more, ..request.reply(body) };
             if let Some(session) = bridge.conns.session(conn) {
                 session.send(reply);
             }

@@ -4,7 +4,7 @@
 //! the part that contains the entry, so the memory of the reply is that of one part.
 
 use crate::request_context::{RequestContext, RequestResult};
-use crate::unfinished::{Dump, RestOfDump};
+use crate::unfinished::Dump;
 use ofconn::Parts;
 use openflow::{Body, Message};
 use units::Millis;
@@ -28,7 +28,8 @@ pub(crate) struct LongList<T, E> {
 impl<T: Send + 'static, E: 'static> LongList<T, E> {
     /// Whether one message of a few KiB contains the list.
     pub(crate) fn is_short(&self) -> bool {
-        self.items.iter().map(|item| 1 + (self.actions)(item)).sum::<usize>() <= ITEMS_MAX
+        let sum = || self.items.iter().map(|item| 1 + (self.actions)(item)).sum::<usize>();
+        self.items.len() <= ITEMS_MAX && sum() <= ITEMS_MAX
     }
 
     /// The complete list.
@@ -76,8 +77,7 @@ impl RequestContext<'_> {
             return Ok(Some(list.whole(self.now)));
         }
         self.session()?.send_parts(list.parts(message.clone()));
-        let dump = Dump { request: message.clone(), raw: Vec::new(), rest: RestOfDump::Sent };
-        self.bridge.unfinished.dumps.insert(self.conn, dump);
+        self.bridge.unfinished.dumps.insert(self.conn, Dump::Sent);
         Ok(None)
     }
 }

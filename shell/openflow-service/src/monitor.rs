@@ -10,7 +10,7 @@ use crate::bridge::Bridge;
 use crate::long_list::LongList;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::requests::hold_requests;
-use crate::unfinished::{Dump, RestOfDump};
+use crate::unfinished::Dump;
 use ofconn::ConnId;
 use ofproto::{ReportedFlow, TableChanges};
 use openflow::monitor::{FlowMonitorRequest, FlowUpdate};
@@ -75,9 +75,8 @@ pub fn run(bridge: &mut Bridge, now: Millis) -> bool {
             if !missed.is_short() {
                 // Replies to later requests must not overtake the updates, so these requests wait.
                 let request = Message::new(session.version(), Xid(0), Body::FlowMonitorReply(Vec::new()));
-                session.send_parts(missed.parts(request.clone()));
-                let dump = Dump { request, raw: Vec::new(), rest: RestOfDump::Sent };
-                unfinished.dumps.entry(*id).or_insert(dump);
+                session.send_parts(missed.parts(request));
+                unfinished.dumps.entry(*id).or_insert(Dump::Sent);
                 is_long = true;
             } else if !missed.items.is_empty() {
                 session.send_unsolicited(missed.whole(now));

@@ -7,7 +7,7 @@ use crate::port::{Backing, BridgePort};
 use crate::ports::Ports;
 use crate::request_context::{RequestContext, RequestResult};
 use crate::switch_access::{QueueCounts, SwitchAccess};
-use crate::unfinished::{Dump, RestOfDump};
+use crate::unfinished::Dump;
 use ofproto::{Criteria, Group, Meter};
 use openflow::flow_mod::Duration;
 use openflow::group::{GroupDesc, GroupStats};
@@ -143,7 +143,7 @@ impl RequestContext<'_> {
             return Ok(Some(Body::PortStatsReply(stats)));
         }
         ports.reverse();
-        let dump = Dump { request: message.clone(), raw: Vec::new(), rest: RestOfDump::Ports(ports) };
+        let dump = Dump::Ports { request: message.clone(), rest: ports };
         self.bridge.unfinished.dumps.insert(self.conn, dump);
         Ok(None)
     }

@@ -73,21 +73,25 @@ pub(crate) struct QuotedRequests {
 
 /// A long reply in progress: a list of flows, groups or meters, the first report of a flow monitor, or the statistics of ports.
 #[derive(Debug)]
-pub struct Dump {
-    pub(crate) request: Message,
-    pub(crate) raw: Vec<u8>,
-    pub(crate) rest: RestOfDump,
-}
-
-/// The part of a dump that is not sent yet.
-#[derive(Debug)]
-pub(crate) enum RestOfDump {
+pub enum Dump {
     /// A background thread selects the flows.
-    Awaited(Receiver<Result<Vec<Arc<Rule>>, OfError>>),
+    Awaited {
+        /// The request.
+        request: Message,
+        /// Its bytes, for an error reply.
+        raw: Vec<u8>,
+        /// Receives the flows.
+        selected: Receiver<Result<Vec<Arc<Rule>>, OfError>>,
+    },
     /// The thread of the sockets makes the parts of the reply.
     Sent,
-    /// Ports whose statistics are not read yet, in reverse order: the last one is read first.
-    Ports(Vec<OfPort>),
+    /// The main loop reads the statistics of ports.
+    Ports {
+        /// The request.
+        request: Message,
+        /// The ports that are not read yet, in reverse order: the last one is read first.
+        rest: Vec<OfPort>,
+    },
 }
 
 /// Longest delay of a barrier's reply.

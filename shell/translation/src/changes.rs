@@ -34,8 +34,8 @@ impl Changes {
         self.all
     }
 
-    /// Whether only flows and groups changed, and so many of them that the list was replaced by "everything
-    /// changed".
+    /// Whether only flows and groups changed, but too many for the list: then the changes count as a change of
+    /// everything.
     pub fn is_bulk(&self) -> bool {
         self.all && !self.beyond_flows_and_groups
     }
